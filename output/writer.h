@@ -8,6 +8,7 @@
 
 #include "../agent/arena.h"
 #include "../agent/base.h"
+#include "../agent/clock.h"
 #include "../agent/settings.h"
 #include "../agent/steps.h"
 #include "model.h"
@@ -20,9 +21,6 @@ struct tp_step_span {
     enum tp_step_kind kind;
 };
 
-struct tp_clock_pair {
-    uint64_t ticks, monotonic_ns, realtime_ns;
-};
 
 /* Who and where this process is. */
 struct tp_identity {
