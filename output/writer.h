@@ -9,6 +9,7 @@
 #include "../agent/arena.h"
 #include "../agent/base.h"
 #include "../agent/clock.h"
+#include "../agent/identity.h"
 #include "../agent/settings.h"
 #include "../agent/steps.h"
 #include "model.h"
@@ -21,17 +22,6 @@ struct tp_step_span {
     enum tp_step_kind kind;
 };
 
-
-/* Who and where this process is. */
-struct tp_identity {
-    const char *host;
-    const char *process; /* comm of the process, as in `ps` */
-    uint32_t pid;
-    uint64_t rank, world_size;
-    bool rank_set; /* rank was in the environment */
-    const char *backend; /* of torch.distributed, or NULL */
-    const char *boot_id;
-};
 
 struct tp_cycle_report {
     const struct tp_settings *settings;
