@@ -53,9 +53,9 @@ static void put_loss(struct tp_thread *thread)
     struct tp_loss *loss = (struct tp_loss *)thread->next;
     loss->head = tp_record_head(TP_RECORD_LOSS, TP_LOSS_WORDS, 0);
     loss->time = thread->loss_first;
-    loss->count = lost - thread->lost_told;
+    loss->count = lost - atomic_load_explicit(&thread->lost_told, memory_order_relaxed);
     loss->last_time = thread->loss_last;
-    thread->lost_told = lost;
+    atomic_store_explicit(&thread->lost_told, lost, memory_order_relaxed);
     thread->loss_first = 0;
     tp_ring_commit(thread, thread->next + TP_LOSS_WORDS);
 }

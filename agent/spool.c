@@ -251,6 +251,11 @@ void tp_spool_tend(struct tp_spool *spool)
     tend_pool(spool);
 }
 
+void tp_spool_retire(struct tp_spool *spool)
+{
+    drop_file(spool);
+}
+
 void tp_spool_close(struct tp_spool *spool)
 {
     unmap(spool);

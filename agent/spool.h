@@ -83,6 +83,9 @@ int tp_spool_open(struct tp_spool *spool, const struct tp_spool_options *options
 /* Backs more of names and pool when they run low. Background thread. */
 void tp_spool_tend(struct tp_spool *spool);
 
+/* Removes the file. The memory stays mapped: a hook may be in the middle of a record while the process ends. */
+void tp_spool_retire(struct tp_spool *spool);
+
 /* Unmaps and removes everything. No thread may use it any more. */
 void tp_spool_close(struct tp_spool *spool);
 

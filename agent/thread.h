@@ -30,7 +30,7 @@ struct tp_thread {
     uint32_t epoch;                             /* of hooks.h, when this thread last recorded */
     uint64_t loss_first, loss_last;             /* times of the begins lost since the last loss record */
     _Atomic uint64_t lost;                      /* all begins lost */
-    uint64_t lost_told;                         /* of them, told by loss records */
+    _Atomic uint64_t lost_told;                 /* of them, told by loss records */
     /* Cold. */
     _Alignas(2 * TP_CACHE_LINE) struct tp_thread_info info;
     struct tp_thread *next_thread; /* list lock */
