@@ -23,9 +23,9 @@ struct tp_collector {
     /* What can be had here. -errno with error set: nothing at all. Notes on parts that are missing go to the log. */
     int (*attach)(const struct tp_settings *settings, struct tp_error *error);
     int (*observe)(enum tp_observe what);
-    /* Now and then, from a thread of ours: says once what the program did to us. */
+    /* At the end of the program, on its thread: says what the program did to us meanwhile. */
     void (*check)(void);
-    /* Last of all: a line for summary.json on how it observes ("callbacks"). */
+    /* What is observed, and how, in a few words ("PyTorch 2.13.0 by callbacks"). */
     const char *(*describe)(void);
 };
 

@@ -18,7 +18,7 @@
 
 #define POLL_MIN_MS 1
 #define POLL_MAX_MS 20
-#define IDLE_MS 5000 /* nothing is recorded: only the collectors' checks and `every:` want a look */
+#define IDLE_MS 3600000 /* nothing is recorded: whatever changes wakes this thread */
 #define GRACE_NS 1000000
 
 static sem_t wake, finished;
@@ -222,7 +222,7 @@ static bool make_whole(void)
 {
     struct tp_cycle *last = NULL;
     for (struct tp_cycle *c = tp_cycle_first(); c; c = tp_cycle_after(c))
-        if (tp_cycle_state(c) == TP_CYCLE_CLOSED)
+        if (tp_cycle_state(c) == TP_CYCLE_CLOSED && c->log_begun)
             last = c;
     if (!last)
         return false;
@@ -306,13 +306,6 @@ static uint64_t tend_period(void)
     return rest < IDLE_MS ? rest : IDLE_MS;
 }
 
-static void check_collectors(void)
-{
-    for (const struct tp_collector *const *c = tp_session.collectors; *c; c++)
-        if ((*c)->check)
-            (*c)->check();
-}
-
 static uint64_t own_cpu_ns(void)
 {
     struct timespec t;
@@ -324,7 +317,6 @@ static void *drain_main(void *nothing)
 {
     (void)nothing;
     uint64_t poll_ms = POLL_MIN_MS;
-    uint64_t last_check = monotonic_ns();
     const char *how;
     while (!(how = atomic_load(&finish_how))) {
         bool busy = take_sealed();
@@ -332,10 +324,6 @@ static void *drain_main(void *nothing)
         tend_cycles();
         tp_threads_recycle();
         uint64_t wait_ms = tend_period();
-        if (monotonic_ns() - last_check > (uint64_t)IDLE_MS * 1000000) {
-            check_collectors();
-            last_check = monotonic_ns();
-        }
         if (tp_hooks_active() & TP_HOOK_RECORD) {
             poll_ms = busy ? (poll_ms + 1) / 2 : poll_ms * 2 < POLL_MAX_MS ? poll_ms * 2 : POLL_MAX_MS;
             if (poll_ms < wait_ms)
@@ -345,7 +333,6 @@ static void *drain_main(void *nothing)
         deadline(&until, wait_ms);
         sem_timedwait(&wake, &until);
     }
-    check_collectors();
     tp_session_close(how);
     tend_cycles();
     tp_worker_finish();

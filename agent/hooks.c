@@ -9,6 +9,7 @@
 
 static struct tp_hooks off;
 struct tp_hooks *tp_hooks = &off;
+void (*tp_hooks_library_loaded)(void);
 
 int tp_hooks_init(void)
 {

@@ -28,6 +28,9 @@ extern struct tp_hooks *tp_hooks; /* never NULL */
 /* Maps the page. Without it (no memory) every hook stays off: -ENOMEM. */
 int tp_hooks_init(void);
 
+/* What to do when a library to observe has been loaded; NULL: nothing. Set by entry.c, before any other thread exists. */
+extern void (*tp_hooks_library_loaded)(void);
+
 static inline uint32_t tp_hooks_active(void)
 {
     /* Relaxed: a hook that sees an older word records a little longer or begins a little later; the window's times, not

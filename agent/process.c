@@ -43,6 +43,8 @@ void tp_process_leave(const char *how)
 
 static void at_exit(void)
 {
+    if (must_finish())
+        tp_session_check();
     tp_process_leave("exit");
     /* A signal is ending the process: it decides the status, not this thread. */
     while (dying)

@@ -76,11 +76,11 @@ uint64_t *tp_ring_refill_begin(struct tp_thread *thread, unsigned words, uint64_
     if (thread->lost_depth)
         return lose(thread, time);
     unsigned need = words + TP_END_WORDS + (thread->loss_first ? TP_LOSS_WORDS : 0);
-    if (thread->next + need > thread->begin_end && !next_chunk(thread))
+    if (thread->begin_end - thread->next < (ptrdiff_t)need && !next_chunk(thread))
         return lose(thread, time);
     if (thread->loss_first)
         put_loss(thread);
-    if (thread->next + words + TP_END_WORDS > thread->begin_end)
+    if (thread->begin_end - thread->next < (ptrdiff_t)words + TP_END_WORDS)
         return lose(thread, time); /* deeper than TP_RING_OPEN_MAX allows in one chunk */
     thread->open++;
     place_begin_end(thread);
@@ -93,7 +93,7 @@ uint64_t *tp_ring_refill_end(struct tp_thread *thread)
         thread->lost_depth--;
         return NULL;
     }
-    if (thread->next + TP_END_WORDS > thread->end && !next_chunk(thread))
+    if (thread->end - thread->next < TP_END_WORDS && !next_chunk(thread))
         return NULL;
     if (thread->open) /* else it began on another thread, or before recording did */
         thread->open--;
@@ -106,7 +106,7 @@ void tp_ring_leave(struct tp_thread *thread)
     struct tp_chunk *chunk = atomic_load_explicit(&thread->chunk, memory_order_relaxed);
     if (!chunk)
         return;
-    if (thread->loss_first && thread->next + TP_LOSS_WORDS <= thread->end)
+    if (thread->loss_first && thread->end - thread->next >= TP_LOSS_WORDS)
         put_loss(thread);
     atomic_store_explicit(&thread->chunk, NULL, memory_order_release); /* pairs with drain.c */
     tp_pool_seal(pool, chunk);

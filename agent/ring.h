@@ -44,7 +44,7 @@ static inline void tp_ring_commit(struct tp_thread *thread, uint64_t *next)
 static inline uint64_t *tp_ring_reserve_begin(struct tp_thread *thread, unsigned words, uint64_t time)
 {
     uint64_t *at = thread->next;
-    if (TP_UNLIKELY(thread->lost_depth || thread->loss_first || at + words + TP_END_WORDS > thread->begin_end))
+    if (TP_UNLIKELY(thread->lost_depth || thread->loss_first || thread->begin_end - at < (ptrdiff_t)words + TP_END_WORDS))
         return tp_ring_refill_begin(thread, words, time);
     thread->open++;
     thread->begin_end -= TP_END_WORDS;
@@ -55,7 +55,7 @@ static inline uint64_t *tp_ring_reserve_begin(struct tp_thread *thread, unsigned
 static inline uint64_t *tp_ring_reserve_end(struct tp_thread *thread)
 {
     uint64_t *at = thread->next;
-    if (TP_UNLIKELY(thread->lost_depth || at + TP_END_WORDS > thread->end || !thread->open))
+    if (TP_UNLIKELY(thread->lost_depth || thread->end - at < TP_END_WORDS || !thread->open))
         return tp_ring_refill_end(thread);
     thread->open--;
     thread->begin_end += TP_END_WORDS;

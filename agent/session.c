@@ -339,6 +339,13 @@ static bool lock_within(uint64_t ms)
     return pthread_mutex_timedlock(&lock, &until) == 0;
 }
 
+void tp_session_check(void)
+{
+    if (tp_session.state == TP_SESSION_ATTACHED)
+        for (const struct tp_collector *const *c = tp_session.collectors; *c; c++)
+            (*c)->check();
+}
+
 void tp_session_close(const char *how)
 {
     struct tp_session *s = &tp_session;

@@ -72,6 +72,9 @@ void tp_session_mark(enum tp_mark_kind kind, enum tp_mark_edge edge, uint64_t id
 /* True while a window may just be opening: what is about to be let go may belong to it. */
 bool tp_session_is_marking(void);
 
+/* At the program's end, on its thread, before finish: lets collectors say what they noticed. */
+void tp_session_check(void);
+
 /* The drain's part of finish: the last transitions. How: see process.h. */
 void tp_session_close(const char *how);
 
