@@ -15,7 +15,7 @@
 /* How long a way out waits for the files at most. A job that is told to end has about half a minute before it is killed. */
 #define WAIT_MS 25000
 
-static int (*sigaction_of_libc)(int, const struct sigaction *, struct sigaction *);
+int (*tp_process_real_sigaction)(int, const struct sigaction *, struct sigaction *);
 static bool initialised;
 static volatile sig_atomic_t dying; /* a signal that ends the process was caught */
 
@@ -56,7 +56,7 @@ static void die(int number)
     struct sigaction default_action;
     memset(&default_action, 0, sizeof default_action);
     default_action.sa_handler = SIG_DFL;
-    sigaction_of_libc(number, &default_action, NULL);
+    tp_process_real_sigaction(number, &default_action, NULL);
     sigset_t only;
     sigemptyset(&only);
     sigaddset(&only, number);
@@ -98,21 +98,20 @@ void tp_process_our_action(struct sigaction *ret_action)
     sigemptyset(&ret_action->sa_mask);
 }
 
-int tp_process_init(int (*real_sigaction)(int, const struct sigaction *, struct sigaction *))
+int tp_process_init(void)
 {
     if (initialised)
         return 0;
-    sigaction_of_libc = real_sigaction;
     if (pthread_atfork(tp_session_before_fork, tp_session_after_fork_in_parent, tp_session_after_fork_in_child) != 0 ||
         atexit(at_exit) != 0)
         return -ENOMEM;
     initialised = true;
     static const int caught[] = {SIGTERM, SIGINT};
-    for (size_t i = 0; i < TP_COUNT(caught); i++) {
+    for (size_t i = 0; i < TP_COUNT(caught) && tp_process_real_sigaction; i++) {
         struct sigaction now, ours;
         tp_process_our_action(&ours);
-        if (real_sigaction(caught[i], NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
-            real_sigaction(caught[i], &ours, NULL);
+        if (tp_process_real_sigaction(caught[i], NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
+            tp_process_real_sigaction(caught[i], &ours, NULL);
     }
     return 0;
 }

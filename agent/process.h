@@ -14,8 +14,11 @@
 
 #include "base.h"
 
-/* Exit handlers, fork handlers, signals; once, at attach. The real sigaction comes from the interposer. */
-int tp_process_init(int (*real_sigaction)(int, const struct sigaction *, struct sigaction *));
+/* libc's own sigaction; set by the interposer, whose name it has taken. NULL: signals are left alone. */
+extern int (*tp_process_real_sigaction)(int, const struct sigaction *, struct sigaction *);
+
+/* Exit handlers, fork handlers, signals; once, at attach. -ENOMEM. */
+int tp_process_init(void);
 
 /* True for a signal that we catch while it is at its default, once attached. */
 bool tp_process_catches(int signal_number);

@@ -302,12 +302,14 @@ static void describe_log(struct tp_spool *spool)
 static bool grow_log(struct tp_spool *spool, size_t needed)
 {
     struct tp_log *log = &spool->log;
+    size_t most = LOG_STEP;
     while (log->backed < needed) {
-        size_t step = log->capacity - log->backed < LOG_STEP ? log->capacity - log->backed : LOG_STEP;
+        size_t step = log->capacity - log->backed < most ? log->capacity - log->backed : most;
         off_t offset = (off_t)(spool->work_bytes + log->backed);
-        if (back(spool, spool->kind != TP_SPOOL_MEMORY, log->memory + log->backed, step, offset) != 0)
+        if (back(spool, spool->kind != TP_SPOOL_MEMORY, log->memory + log->backed, step, offset) == 0)
+            log->backed += step;
+        else if ((most /= 2) < TP_CHUNK_BYTES) /* the last of a full file system comes in small pieces */
             return false;
-        log->backed += step;
     }
     return true;
 }

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "../agent/dso.h"
+#include "../agent/process.h"
 
 static struct tp_real real;
 static _Atomic bool known;
@@ -27,7 +28,7 @@ const struct tp_real *tp_real(void)
 
 __attribute__((constructor)) static void look_up_early(void)
 {
-    tp_real();
+    tp_process_real_sigaction = tp_real()->sigaction;
 }
 
 void *tp_real_in(const char *library, const char *name)
