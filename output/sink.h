@@ -13,15 +13,27 @@
 #include "../agent/base.h"
 #include "../agent/error.h"
 
+#include <sys/types.h>
+
 struct tp_sink;
+
+/* The system calls of a sink that can fail; a test gives its own. All as in the C library. */
+struct tp_sink_system {
+    int (*open)(int folder, const char *name, int flags, mode_t mode);
+    ssize_t (*write)(int descriptor, const void *bytes, size_t count);
+    int (*close)(int descriptor);
+    int (*rename)(int old_folder, const char *old_name, int new_folder, const char *new_name, unsigned flags);
+    int (*link)(int old_folder, const char *old_name, int new_folder, const char *new_name, int flags);
+};
 
 struct tp_sink_options {
     int folder;       /* descriptor of the folder (openat); the program may chdir */
     const char *name; /* final name inside it; must not exist (created exclusively) */
     int gzip_level;   /* 0: plain; 1 to 9 */
+    const struct tp_sink_system *system; /* NULL: the real one */
 };
 
-/* NULL with error set when the file cannot be made. The sink lives in the arena until closed. */
+/* NULL with error and errno set when the file cannot be made (EEXIST: the name is taken, pick another). The sink lives in the arena until closed. */
 struct tp_sink *tp_sink_open(const struct tp_sink_options *options, struct tp_arena *arena, struct tp_error *error);
 
 void tp_sink_put(struct tp_sink *sink, const void *bytes, size_t count);
