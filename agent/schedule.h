@@ -34,14 +34,30 @@ struct tp_schedule {
  */
 int tp_schedule_parse(const char *text, struct tp_schedule *ret_schedule, struct tp_error *error);
 
-/* 0, or -EINVAL with error set: what torch's own assertions refuse (active 0, ...). */
+/* No number of steps is larger: sums of them and a step number stay within 64 bits. */
+#define TP_SCHEDULE_MAX UINT64_C(1000000000000000)
+
+/* 0, or -EINVAL with error set: what torch's own assertions refuse (active 0), and what is over TP_SCHEDULE_MAX. */
 int tp_schedule_check(const struct tp_schedule *schedule, struct tp_error *error);
+
+/* What torch warns of when such a schedule is made, or NULL. */
+const char *tp_schedule_warning(const struct tp_schedule *schedule);
 
 enum tp_action tp_schedule_action(const struct tp_schedule *schedule, uint64_t step);
 
 /* True if no step from this one on will ever be other than NONE: what is off may stay off. */
 bool tp_schedule_over(const struct tp_schedule *schedule, uint64_t step);
 
+/*
+ * The action that is in force at a step for which the schedule says `scheduled`, once device collection may have ended
+ * early: DEVICE_STOPPED from there until the next cycle. previous: the action in force before; previous_scheduled: what
+ * the schedule said then. device_stopped: the device's collection says now that it ended by itself; always false where
+ * no device is observed.
+ */
+enum tp_action tp_schedule_override(enum tp_action previous, enum tp_action previous_scheduled,
+                                    enum tp_action scheduled, bool device_stopped);
+
+/* "NONE", "RECORD_AND_SAVE", ...; "?" for what is none. */
 const char *tp_action_name(enum tp_action action);
 
 /* What a change of action asks for, in this order. torch's names: prepare_trace, start_trace, stop_trace,
@@ -58,7 +74,10 @@ struct tp_transition {
     const char *warning;    /* torch's text, or NULL; comes before the steps */
 };
 
-/* What torch does when the action goes from previous to current; current may be TP_ACTION_EXIT. Never NULL. */
+/*
+ * What torch does when the action goes from previous to current; current may be TP_ACTION_EXIT. Never NULL. The two
+ * changes that torch holds to be unreachable, and raises an exception for, ask for nothing and have that text.
+ */
 const struct tp_transition *tp_schedule_transition(enum tp_action previous, enum tp_action current);
 
 #endif
