@@ -78,6 +78,14 @@ $(BUILD)/test/unit/run: $(call objects,$(UNIT)) $(BUILD)/libcore.a
 unit: $(BUILD)/test/unit/run ## unit tests alone (CK_RUN_SUITE=name picks one)
 	$(BUILD)/test/unit/run
 
+$(BUILD)/test/property/schedule_driver: $(call objects,test/property/schedule_driver.c) $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) -pthread -ldl
+
+.PHONY: property
+property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.profiler's own (PYTHON has PyTorch)
+	$(PYTHON) test/property/test_schedule.py $<
+
 .PHONY: clean
 clean: ## removes every build folder
 	rm -rf build build-*
@@ -86,4 +94,5 @@ clean: ## removes every build folder
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
+-include $(BUILD)/test/property/schedule_driver.d
 -include $(patsubst %.c,$(BUILD)/%.d,$(AGENT) $(OUTPUT) $(LIBRARY) $(TOOLS) $(UNIT))

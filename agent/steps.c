@@ -240,9 +240,9 @@ static struct identity *identity_of(struct tp_steps *s, const struct tp_mark *ma
 
 static void tell_choice(struct tp_steps *s, bool changed, const char *why)
 {
-    char times[48] = "";
+    char times[64] = "";
     if (s->by_batch && s->ends_per_round > 1)
-        snprintf(times, sizeof times, ", at every %uth end", s->ends_per_round);
+        snprintf(times, sizeof times, ", at the last of its %u ends for a batch", s->ends_per_round);
     tell(s, "steps %send at %s%s (%s); TPROF_STEP sets another rule", changed ? "now " : "", s->choice->name, times, why);
 }
 

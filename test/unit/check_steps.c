@@ -233,11 +233,270 @@ START_TEST(programs_have_their_edges)
 }
 END_TEST
 
+/* xorshift64*: the same programs on every machine. */
+static uint64_t random_state;
+
+static unsigned random_below(unsigned n)
+{
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return (unsigned)((random_state * UINT64_C(0x2545f4914f6cdd1d) >> 33) % n);
+}
+
+/* One iteration's optimizers, and where in it the edge belongs: at the last end of the most seldom. */
+struct iteration {
+    char optimizers[8];
+    unsigned length, edge;
+};
+
+static struct iteration random_iteration(void)
+{
+    struct iteration i = {.length = 1 + random_below(6)};
+    unsigned count[128] = {0}, identities = 1 + random_below(3);
+    for (unsigned k = 0; k < i.length; k++)
+        count[(unsigned char)(i.optimizers[k] = "STU"[random_below(identities)])]++;
+    for (unsigned k = 0; k < i.length; k++)
+        if (count[(unsigned char)i.optimizers[k]] <= count[(unsigned char)i.optimizers[i.edge]])
+            i.edge = k;
+    return i;
+}
+
+static void play_iteration(const struct iteration *i, unsigned batches, bool first_is_edge, bool zeroes)
+{
+    for (unsigned k = 0; k < batches; k++) {
+        letter('D');
+        if (first_is_edge && k == 0)
+            letter(',');
+    }
+    for (unsigned k = 0; k < i->length; k++) {
+        if (zeroes)
+            letter('Z');
+        letter(i->optimizers[k]);
+        if (k == i->edge)
+            letter('.');
+    }
+}
+
+/* Whatever the accumulation, the optimizers, the epochs and the evaluation between them: one edge an iteration, and one
+ * a batch of evaluation. */
+START_TEST(random_programs_have_their_edges)
+{
+    for (unsigned seed = 1; seed <= 2000; seed++) {
+        char what[96];
+        random_state = seed;
+        begin("auto");
+        struct iteration iteration = random_iteration();
+        unsigned accumulation = 1 + random_below(4), epochs = 1 + random_below(5), length = 6 + random_below(10);
+        unsigned rest = random_below(accumulation), clear = 2 * accumulation + 3;
+        unsigned evaluation = random_below(2) ? clear + random_below(8) : 0;
+        bool zeroes = random_below(2);
+        snprintf(what, sizeof what, "seed %u: %u batches, %.*s, rest %u, evaluation %u", seed, accumulation,
+                 (int)iteration.length, iteration.optimizers, rest, evaluation);
+        for (unsigned epoch = 0; epoch < epochs; epoch++) {
+            for (unsigned k = 0; k < length; k++)
+                play_iteration(&iteration, accumulation, epoch > 0 && k == 0 && evaluation, zeroes);
+            for (unsigned k = 0; k < rest + 1 + evaluation; k++) {
+                letter('D');
+                if (k > 0 && evaluation)
+                    letter(',');
+            }
+        }
+        /* So many D at the very end may still be accumulation. */
+        if (evaluation)
+            run.expected_count -= accumulation - 1;
+        compare(what);
+    }
+}
+END_TEST
+
+START_TEST(random_marks_give_rising_edges)
+{
+    static const char letters[] = "DDDDSSSSSTUZL<>[]rt1234";
+    static const char *const rules[] = {"auto", "auto", "auto", "optimizer", "dataloader"};
+    for (unsigned seed = 1; seed <= 1000; seed++) {
+        random_state = seed;
+        begin(rules[seed % TP_COUNT(rules)]);
+        /* Some kinds often, some seldom: long stretches of one kind meet every bound. */
+        unsigned kinds = 1 + random_below(sizeof letters - 2), from = random_below(sizeof letters - 1);
+        for (unsigned i = 0; i < 3000; i++) {
+            if (i % 500 == 499)
+                from = random_below(sizeof letters - 1);
+            char c = letters[(from + random_below(kinds)) % (sizeof letters - 1)];
+            if (c >= '1' && c <= '9')
+                run.thread = (uint64_t)(c - '0');
+            else
+                letter(c);
+            tp_steps_undecided(run.steps);
+            const char *news = tp_steps_news(run.steps);
+            ck_assert(!news || news[0]);
+        }
+    }
+}
+END_TEST
+
+/* More optimizers than are kept apart, each of its own identity. */
+START_TEST(many_identities_are_bounded)
+{
+    begin("auto");
+    for (unsigned iteration = 0; iteration < 50; iteration++) {
+        letter('D');
+        for (unsigned i = 0; i < 100; i++) {
+            char name[40];
+            snprintf(name, sizeof name, "Optimizer.step#Own%u.step", i);
+            both(TP_MARK_OPTIMIZER, name);
+        }
+    }
+    ck_assert_uint_ge(run.found_count, 49);
+    ck_assert_uint_le(run.found_count, 50);
+    ck_assert_uint_le(tp_steps_size(), 8192);
+}
+END_TEST
+
+START_TEST(undecided_while_an_edge_may_still_come_late)
+{
+    begin("auto");
+    ck_assert(tp_steps_undecided(run.steps));
+    play("DZS");
+    ck_assert(tp_steps_undecided(run.steps));
+    play("D");
+    ck_assert(!tp_steps_undecided(run.steps));
+    for (int i = 0; i < 5; i++) {
+        play("ZSD");
+        ck_assert(!tp_steps_undecided(run.steps));
+    }
+    play("D");
+    ck_assert(tp_steps_undecided(run.steps)); /* accumulation or evaluation? */
+    play("DD");
+    ck_assert(!tp_steps_undecided(run.steps)); /* evaluation */
+    play("ZSDZT");
+    ck_assert(!tp_steps_undecided(run.steps));
+    play("D");
+    ck_assert(tp_steps_undecided(run.steps)); /* where is S? */
+    play("ZTDZTDZT");
+    ck_assert(!tp_steps_undecided(run.steps)); /* T is in its place */
+    play("[DZT]");
+    ck_assert(!tp_steps_undecided(run.steps));
+    play("DZT");
+    ck_assert(tp_steps_undecided(run.steps)); /* is the program's profiler done? */
+    play("DZT");
+    ck_assert(!tp_steps_undecided(run.steps));
+    begin("every:1s");
+    ck_assert(!tp_steps_undecided(run.steps));
+}
+END_TEST
+
+static void expect_news(const char *program, const char *news)
+{
+    play(program);
+    const char *found = tp_steps_news(run.steps);
+    ck_assert_msg((found && news && strcmp(found, news) == 0) || found == news, "after %s: %s", program,
+                  found ? found : "nothing");
+    ck_assert_ptr_null(tp_steps_news(run.steps));
+}
+
+START_TEST(choices_are_told_once)
+{
+    begin("auto");
+    expect_news("DZSZS", NULL);
+    expect_news("D", "steps end at Optimizer.step#S.step, at the last of its 2 ends for a batch (the only optimizer in use); "
+                     "TPROF_STEP sets another rule");
+    expect_news("ZSZSDZSZSDZSZSDD", NULL);
+    expect_news("DD", "batches without an optimizer step are steps of another kind (evaluation)");
+    expect_news("ZSZSDDDDDDDZSZS", NULL);
+    expect_news("DTDTDTD", "steps now end at Optimizer.step#T.step (the only optimizer in use); "
+                           "TPROF_STEP sets another rule");
+    expect_news("[", NULL);
+    expect_news("DT]", "steps end where the program's own profiler says so (ProfilerStep), while it does");
+    expect_news("[DT]DTDTDT[DT]", NULL);
+    begin("auto");
+    expect_news("DDDD", NULL);
+    expect_news("D", "steps are batches of the DataLoader, as no optimizer steps; TPROF_STEP sets another rule");
+    expect_news("DDD", NULL);
+    begin("auto");
+    expect_news("DZSZT", NULL);
+    expect_news("D", "steps end at Optimizer.step#T.step (the most seldom or last of several optimizers); "
+                     "TPROF_STEP sets another rule");
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    struct tp_step_rule rule;
+} good_rules[] = {
+    {"auto", {TP_STEP_AUTO, NULL, 0}},
+    {"optimizer", {TP_STEP_OPTIMIZER, NULL, 0}},
+    {"dataloader", {TP_STEP_DATALOADER, NULL, 0}},
+    {"none", {TP_STEP_NONE, NULL, 0}},
+    {"range:my iteration: a", {TP_STEP_RANGE, "my iteration: a", 0}},
+    {"python:trainer.Trainer.step", {TP_STEP_PYTHON, "trainer.Trainer.step", 0}},
+    {"every:7ns", {TP_STEP_EVERY, NULL, 7}},
+    {"every:7us", {TP_STEP_EVERY, NULL, 7000}},
+    {"every:250ms", {TP_STEP_EVERY, NULL, 250000000}},
+    {"every:2s", {TP_STEP_EVERY, NULL, 2000000000}},
+    {"every:3min", {TP_STEP_EVERY, NULL, 180000000000}},
+    {"every:18446744073709551615ns", {TP_STEP_EVERY, NULL, UINT64_MAX}},
+};
+
+START_TEST(rules_are_read)
+{
+    struct tp_step_rule rule;
+    struct tp_error error = {0};
+    ck_assert_int_eq(tp_step_rule_parse(good_rules[_i].text, &rule, &error), 0);
+    ck_assert(!error.set);
+    ck_assert_int_eq(rule.kind, good_rules[_i].rule.kind);
+    ck_assert_uint_eq(rule.period_ns, good_rules[_i].rule.period_ns);
+    ck_assert_pstr_eq(rule.name, good_rules[_i].rule.name);
+}
+END_TEST
+
+static const struct {
+    const char *text, *what;
+} bad_rules[] = {
+    {"", "'' is not a rule of steps"},
+    {"Auto", "'Auto' is not a rule of steps"},
+    {"auto ", "'auto ' is not a rule of steps"},
+    {"autos", "'autos' is not a rule of steps"},
+    {"range", "'range' is not a rule of steps"},
+    {"range:", "'range:' has no name"},
+    {"python:", "'python:' has no name"},
+    {"every:", "'' is not a time"},
+    {"every:ms", "'ms' is not a time"},
+    {"every:5", "'5' is not a time"},
+    {"every:0s", "'0s' is not a time"},
+    {"every:-5s", "'-5s' is not a time"},
+    {"every:1.5s", "'1.5s' is not a time"},
+    {"every:5 s", "'5 s' is not a time"},
+    {"every:5sec", "'5sec' is not a time"},
+    {"every:18446744073709551616ns", "'18446744073709551616ns' is not a time"},
+    {"every:18446744073709551615us", "'18446744073709551615us' is not a time"},
+};
+
+START_TEST(bad_rules_are_refused)
+{
+    struct tp_step_rule rule = {.period_ns = 77};
+    struct tp_error error = {0};
+    ck_assert_int_lt(tp_step_rule_parse(bad_rules[_i].text, &rule, &error), 0);
+    ck_assert_str_eq(error.where, "TPROF_STEP");
+    ck_assert_str_eq(error.what, bad_rules[_i].what);
+    ck_assert_ptr_nonnull(strstr(error.accepted, "range:NAME"));
+    ck_assert_uint_eq(rule.period_ns, 77);
+}
+END_TEST
+
 Suite *steps_suite(void)
 {
     Suite *suite = suite_create("steps");
     TCase *tcase = tcase_create("steps");
     tcase_add_loop_test(tcase, programs_have_their_edges, 0, TP_COUNT(programs));
+    tcase_add_test(tcase, random_programs_have_their_edges);
+    tcase_add_test(tcase, random_marks_give_rising_edges);
+    tcase_add_test(tcase, many_identities_are_bounded);
+    tcase_add_test(tcase, undecided_while_an_edge_may_still_come_late);
+    tcase_add_test(tcase, choices_are_told_once);
+    tcase_add_loop_test(tcase, rules_are_read, 0, TP_COUNT(good_rules));
+    tcase_add_loop_test(tcase, bad_rules_are_refused, 0, TP_COUNT(bad_rules));
+    tcase_set_timeout(tcase, 60); /* under a sanitizer on a busy machine */
     suite_add_tcase(suite, tcase);
     return suite;
 }
