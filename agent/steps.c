@@ -7,11 +7,11 @@
 /*
  * `auto`, in words (docs/steps.md has the table of programs):
  *
- * Optimizer steps are counted in rounds. With batches a round is one or more D and the S that follow, closed by the next
- * D; without, it is closed by the first S whose identity the round has already. One identity is chosen, the most seldom
- * (most rounds between its ends, else fewest ends in a round, else the last of the round), and its last end in a round
- * is the edge: the m-th, where it regularly ends m times. Closed rounds without an edge stay in `ends` until it is known
- * whether they have one.
+ * D is the next batch, S an optimizer's step. Optimizer steps are counted in rounds. With batches a round is one or
+ * more D and the S that follow, closed by the next D; without, it is closed by the first S whose identity the round has
+ * already. One identity is chosen, the most seldom (most rounds between its ends, else fewest ends in a round, else the
+ * last of the round), and its last end in a round is the edge: the m-th, where it regularly ends m times. What ended in
+ * closed rounds without an edge waits in `ends` until it is known whether it was one.
  *
  * D after D without S are batches of another kind once there are more of them than accumulation explains.
  *
@@ -26,9 +26,11 @@ enum {
     FIRST_BATCHES_IF_ZEROED = 17, /* the same where gradients were zeroed: it will train, after accumulation */
     ENDS_WITHOUT_BATCH = 16, /* so many ends of one S after a D: no D comes any more */
     ENDS_WITHOUT_BATCH_AGAIN = 4, /* the same where that was so before */
-    RIVAL_ENDS = 4,
-    OTHERS_ENDS = 64,
-    HELD = 2,
+    ROUNDS_WAITING = 48,     /* for a choice that was changed before; what waits must fit */
+    MAX_CHANGES = 6,
+    RIVAL_ENDS = 4,          /* so many by one other thread, none by the leader: that thread leads */
+    OTHERS_ENDS = 64,        /* so many by several */
+    HELD = 2,                /* edges after the program's own last: its profiler is done */
 };
 
 struct identity {
@@ -184,7 +186,7 @@ static void feed_program_step(struct tp_steps *s, const struct tp_mark *mark)
         put_out(s, &(struct tp_step_edge){mark->time, mark->thread, TP_STEP_KIND_TRAINING});
 }
 
-/* How many rounds lie between two rounds in which it ends: the fewer of the last two, since one may be a short epoch. */
+/* How many rounds from one in which it ends to the next: the fewer of the last two, as one may be a short epoch. */
 static uint32_t gap_of(const struct identity *i)
 {
     if (i->rounds < 2)
@@ -197,12 +199,18 @@ static bool in_use(const struct tp_steps *s, const struct identity *i)
     return s->round - i->last_round <= 2 * gap_of(i);
 }
 
+/* Other optimizers go on without it. Where one is skipped at random it comes back: each change waits longer. */
+static bool choice_is_gone(const struct tp_steps *s)
+{
+    uint32_t usual = 2 * gap_of(s->choice), longest = usual > ROUNDS_WAITING ? usual : ROUNDS_WAITING;
+    uint32_t patience = usual << s->changes < longest ? usual << s->changes : longest;
+    return s->round - s->choice->last_round > patience;
+}
+
 /* Is a more seldom than b, or as seldom and later in the round? Without D a round has no last. */
-static bool better(const struct tp_steps *s, const struct identity *a, const struct identity *b, bool rounds_have_order)
+static bool better(const struct identity *a, const struct identity *b, bool rounds_have_order)
 {
     uint32_t gap_a = gap_of(a), gap_b = gap_of(b);
-    if (!in_use(s, b))
-        return true;
     if (gap_a != gap_b)
         return gap_a <= MAX_GAP && (gap_a > gap_b || gap_b > MAX_GAP);
     if (a->closed_ends != b->closed_ends)
@@ -243,7 +251,8 @@ static void tell_choice(struct tp_steps *s, bool changed, const char *why)
     char times[64] = "";
     if (s->by_batch && s->ends_per_round > 1)
         snprintf(times, sizeof times, ", at the last of its %u ends for a batch", s->ends_per_round);
-    tell(s, "steps %send at %s%s (%s); TPROF_STEP sets another rule", changed ? "now " : "", s->choice->name, times, why);
+    tell(s, "steps %send at %s%s (%s); TPROF_STEP sets another rule", changed ? "now " : "", s->choice->name, times,
+         why);
 }
 
 static void choose(struct tp_steps *s, struct identity *choice, bool changed)
@@ -256,7 +265,7 @@ static void choose(struct tp_steps *s, struct identity *choice, bool changed)
     s->ends_since_batch = s->last_ends_since_batch = 0;
     s->rival = NULL;
     s->rival_rounds = 0;
-    s->changes += changed && s->changes < 6;
+    s->changes += changed && s->changes < MAX_CHANGES;
     tell_choice(s, changed, only ? "the only optimizer in use" : "the most seldom or last of several optimizers");
 }
 
@@ -287,7 +296,7 @@ static void review_choice(struct tp_steps *s)
     struct identity *best = s->choice;
     for (unsigned k = 0; k < s->identity_count; k++) {
         struct identity *i = &s->identities[k];
-        if (i->rounds > 2 && in_use(s, i) && better(s, i, best, s->by_batch))
+        if (i->rounds > 2 && in_use(s, i) && better(i, best, s->by_batch))
             best = i;
     }
     if (best == s->choice) {
@@ -307,7 +316,7 @@ static void choose_anew(struct tp_steps *s)
     struct identity *best = NULL;
     for (unsigned k = 0; k < s->identity_count; k++) {
         struct identity *i = &s->identities[k];
-        if (i->rounds > 0 && in_use(s, i) && (!best || better(s, i, best, true)))
+        if (i->rounds > 0 && in_use(s, i) && (!best || better(i, best, true)))
             best = i;
     }
     choose(s, best, s->choice != NULL);
@@ -364,7 +373,7 @@ static void close_round(struct tp_steps *s)
         i->ends = 0;
     }
     keep_last_ends(s);
-    if (!s->choice || !in_use(s, s->choice)) {
+    if (!s->choice || choice_is_gone(s)) {
         choose_anew(s);
     } else {
         if (s->choice->last_round == s->round) {

@@ -1,4 +1,4 @@
-"""The schedule against torch.profiler's own. Arguments: the driver. Prints what it compared; exits 1 on a difference."""
+"""The schedule against torch.profiler's own. Arguments: the driver, a seed. Exits 1 on the first difference."""
 
 import itertools
 import random

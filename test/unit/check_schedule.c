@@ -41,7 +41,8 @@ static const struct {
     {"activ=3", "'activ=3' in 'activ=3' is not KEY=STEPS with a known key"},
     {"actives=3", "'actives=3' in 'actives=3' is not KEY=STEPS with a known key"},
     {"ACTIVE=3", "'ACTIVE=3' in 'ACTIVE=3' is not KEY=STEPS with a known key"},
-    {"device_stopped=1,active=1", "'device_stopped=1' in 'device_stopped=1,active=1' is not KEY=STEPS with a known key"},
+    {"device_stopped=1,active=1",
+     "'device_stopped=1' in 'device_stopped=1,active=1' is not KEY=STEPS with a known key"},
     {"active=3;wait=1", "'active=3;wait=1' is not a number of steps"},
     {"always,active=3", "'always' in 'always,active=3' is not KEY=STEPS with a known key"},
     {"Always", "'Always' in 'Always' is not KEY=STEPS with a known key"},
@@ -189,8 +190,10 @@ START_TEST(stopped_device_holds_until_the_next_cycle)
 {
     static const char letters[] = "NWRSX";
 #define ACTION(letter) ((enum tp_action)(strchr(letters, (letter)) - letters))
-    enum tp_action found = tp_schedule_override(ACTION(overrides[_i].previous), ACTION(overrides[_i].previous_scheduled),
-                                                ACTION(overrides[_i].scheduled), overrides[_i].device_stopped);
+    enum tp_action previous = ACTION(overrides[_i].previous), scheduled = ACTION(overrides[_i].scheduled);
+    enum tp_action previous_scheduled = ACTION(overrides[_i].previous_scheduled);
+    enum tp_action found =
+        tp_schedule_override(previous, previous_scheduled, scheduled, overrides[_i].device_stopped);
     ck_assert_int_eq(letters[found], overrides[_i].found);
 }
 END_TEST
