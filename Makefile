@@ -84,7 +84,7 @@ $(BUILD)/test/property/schedule_driver: $(call objects,test/property/schedule_dr
 
 .PHONY: property
 property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.profiler's own (PYTHON has PyTorch)
-	$(PYTHON) test/property/test_schedule.py $<
+	$(or $(PYTHON),python3) test/property/test_schedule.py $<
 
 .PHONY: clean
 clean: ## removes every build folder
