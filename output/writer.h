@@ -33,6 +33,7 @@ struct tp_identity {
     bool rank_set; /* rank was in the environment */
     const char *backend; /* of torch.distributed, or NULL */
     const char *boot_id;
+    const char *job_name, *job_version, *job_attempt; /* PT_PROFILER_JOB_{NAME,VERSION,ATTEMPT_INDEX}, or NULL */
 };
 
 struct tp_cycle_report {
