@@ -129,6 +129,7 @@ struct tp_block {
     uint64_t last_time;
     uint64_t begins;      /* TP_RECORD_BEGIN in it */
     uint64_t lost;        /* sum of the counts of TP_RECORD_LOSS in it */
+    uint64_t link;        /* for the keeper of the blocks; readers leave it alone */
     struct tp_thread_info thread;
 };
 

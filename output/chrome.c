@@ -391,7 +391,7 @@ static void write_process(struct chrome *chrome, uint64_t ts_ns)
 {
     const struct tp_cycle_report *report = chrome->report;
     const char *process = report->settings->use_python_export ? "python" : report->identity->process;
-    write_metadata(chrome, "process_name", ts_ns, 0, "name", process ? process : "", 0);
+    write_metadata(chrome, "process_name", ts_ns, 0, "name", process, 0);
     write_metadata(chrome, "process_labels", ts_ns, 0, "labels", "CPU", 0);
     write_metadata(chrome, "process_sort_index", ts_ns, 0, "sort_index", NULL, report->identity->pid);
 }

@@ -164,8 +164,6 @@ static void write_distributed(struct tp_json *json, const struct tp_cycle_report
         return;
     tp_json_key(json, "distributedInfo");
     tp_json_open_object(json);
-    if (identity->backend)
-        tp_json_text_member(json, "backend", identity->backend);
     tp_json_u64_member(json, "rank", identity->rank);
     tp_json_u64_member(json, "world_size", identity->world_size ? identity->world_size : 1);
     tp_json_close_object(json);
@@ -270,7 +268,7 @@ void tp_chrome_write_tail(struct tp_json *json, const struct tp_cycle_report *re
     tp_json_key(json, "ticks_per_ns");
     tp_json_double(json, report->ticks_per_ns);
     tp_json_close_object(json);
-    if (identity->boot_id)
+    if (identity->boot_id[0])
         tp_json_text_member(json, "boot_id", identity->boot_id);
     tp_json_u64_member(json, "pid", identity->pid);
     if (identity->rank_set)

@@ -8,6 +8,8 @@
 
 #include "../agent/arena.h"
 #include "../agent/base.h"
+#include "../agent/clock.h"
+#include "../agent/identity.h"
 #include "../agent/settings.h"
 #include "../agent/steps.h"
 #include "model.h"
@@ -18,22 +20,6 @@ struct tp_step_span {
     uint64_t start_ns, end_ns; /* since the epoch */
     struct tp_thread_info thread; /* that made the mark which ended it (or began it) */
     enum tp_step_kind kind;
-};
-
-struct tp_clock_pair {
-    uint64_t ticks, monotonic_ns, realtime_ns;
-};
-
-/* Who and where this process is. */
-struct tp_identity {
-    const char *host;
-    const char *process; /* comm of the process, as in `ps` */
-    uint32_t pid;
-    uint64_t rank, world_size;
-    bool rank_set; /* rank was in the environment */
-    const char *backend; /* of torch.distributed, or NULL */
-    const char *boot_id;
-    const char *job_name, *job_version, *job_attempt; /* PT_PROFILER_JOB_{NAME,VERSION,ATTEMPT_INDEX}, or NULL */
 };
 
 struct tp_cycle_report {
@@ -68,5 +54,7 @@ struct tp_writer {
     int (*segment)(void *state, const struct tp_event *events, size_t count);
     int (*end)(void *state, const struct tp_model_counts *counts);
 };
+
+extern const struct tp_writer tp_chrome_writer;
 
 #endif

@@ -1,0 +1,99 @@
+/*
+ * entry.c: where the library comes to life in a process: the constructor, and what happens when PyTorch has been loaded. The
+ * one file of agent/ that knows collectors and outputs. Never linked into unit tests.
+ *
+ * LD_PRELOAD reaches every shell, compiler and tool of a job: the constructor only notes our variables. Threads, files and
+ * messages wait until PyTorch is seen, except that TPROF_STRICT reads the settings at once.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "../collectors/torch/ops.h"
+#include "../output/delivery.h"
+#include "hooks.h"
+#include "log.h"
+#include "process.h"
+#include "session.h"
+#include "settings.h"
+
+#define EXIT_BAD_SETTING 78 /* EX_CONFIG */
+#define MAX_VARIABLES 96
+
+extern char **environ;
+
+/* Our variables as they were at the start: their strings lie in the block that the kernel made and stay as they are. */
+static char *variables[MAX_VARIABLES + 1];
+
+static const struct tp_collector *const collectors[] = {&tp_torch_ops, NULL};
+
+static struct tp_settings settings;
+
+static bool is_ours(const char *variable)
+{
+    return strncmp(variable, "TPROF_", 6) == 0 || strncmp(variable, "ENABLE_PYTORCH_EXECUTION_TRACE", 30) == 0;
+}
+
+static void tell(const struct tp_error *lines, unsigned count, enum tp_log_level level)
+{
+    for (unsigned i = 0; i < count && i < TP_SETTINGS_MAX_LINES; i++) {
+        char line[800];
+        tp_error_line(&lines[i], line, sizeof line);
+        tp_log(level, "%s", line);
+    }
+}
+
+static struct tp_settings_report report;
+
+/* True when the settings can be used; what is wrong with them has been said. */
+static bool load_settings(void)
+{
+    static struct tp_arena arena;
+    memset(&report, 0, sizeof report);
+    bool good = tp_settings_load(&settings, variables, &arena, &report) == 0;
+    tp_log_set_level(settings.log);
+    if (!good)
+        tell(report.error, report.errors, TP_LOG_QUIET);
+    return good;
+}
+
+static void library_loaded(void)
+{
+    static bool seen;
+    if (seen)
+        return;
+    seen = true;
+    if (!load_settings()) {
+        tp_log(TP_LOG_QUIET, "stays out because of the above; the program runs");
+        return;
+    }
+    if (!settings.enabled)
+        return;
+    tell(report.note, report.notes, TP_LOG_WARN);
+    if (tp_session_attach(&settings, collectors, &tp_delivery_outputs) == 0)
+        tp_process_init();
+}
+
+static const char *variable_value(const char *name)
+{
+    size_t length = strlen(name);
+    for (char **v = variables; *v; v++)
+        if (strncmp(*v, name, length) == 0 && (*v)[length] == '=')
+            return *v + length + 1;
+    return "";
+}
+
+__attribute__((constructor)) static void on_load(void)
+{
+    if (getauxval(AT_SECURE)) /* a setuid program: its user may not steer it through us */
+        return;
+    size_t count = 0;
+    for (char **v = environ; v && *v && count < MAX_VARIABLES; v++)
+        if (is_ours(*v))
+            variables[count++] = *v;
+    if (strcmp(variable_value("TPROF_STRICT"), "1") == 0 && !load_settings())
+        _exit(EXIT_BAD_SETTING);
+    tp_hooks_library_loaded = library_loaded;
+}

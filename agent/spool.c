@@ -1,0 +1,415 @@
+#include "spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define SHM "/dev/shm"
+#define TMPFS_MAGIC_NUMBER 0x01021994
+#define LOG_STEP (4u << 20)       /* the log is backed in steps of this size */
+#define POOL_FIRST 64             /* chunks that are ready from the start */
+#define NAMES_AHEAD (256u << 10)  /* text memory that is kept ready */
+#define NAMES_AHEAD_LARGE (2u << 20)
+#define BUDGET_MIN (4u << 20)
+
+/* Makes memory ours to touch: backing first, then a write to each page, all on the calling (background) thread. */
+static int back(const struct tp_spool *spool, bool in_file, char *memory, size_t bytes, off_t offset)
+{
+    if (in_file) {
+        struct stat now;
+        if (fstat(spool->file, &now) != 0 || now.st_dev != spool->file_device || now.st_ino != spool->file_inode)
+            return -EBADF; /* the program closed our descriptor, and perhaps uses its number */
+        int error;
+        do
+            error = posix_fallocate(spool->file, offset, (off_t)bytes);
+        while (error == EINTR);
+        if (error)
+            return -error;
+    }
+    if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
+        return 0;
+    for (size_t at = 0; at < bytes; at += TP_PAGE)
+        ((volatile char *)memory)[at] = 0;
+    return 0;
+}
+
+static bool is_memory_file_system(int folder)
+{
+    struct statfs fs;
+    return fstatfs(folder, &fs) == 0 && fs.f_type == TMPFS_MAGIC_NUMBER;
+}
+
+/* Our descriptors stay out of the low numbers, which programs count on. */
+static int move_high(int fd)
+{
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+static int make_file(struct tp_spool *spool, const char *folder, bool must_hold_budget, struct tp_error *note)
+{
+    int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0) {
+        tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory", folder, strerror(errno));
+        return -errno;
+    }
+    struct statvfs space;
+    if (must_hold_budget && (fstatvfs(dir, &space) != 0 || (uint64_t)space.f_bavail * space.f_frsize < spool->budget)) {
+        tp_error_set(note, "spool", NULL, "%s has no room for %zu MB; records wait in memory and do not outlive the process",
+                     folder, spool->budget >> 20);
+        close(dir);
+        return -ENOSPC;
+    }
+    char name[64];
+    struct tp_clock_pair now = tp_clock_pair_now();
+    snprintf(name, sizeof name, "tprof.%d.%llx.spool", (int)getpid(), (unsigned long long)now.realtime_ns);
+    int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int error = errno;
+    bool memory_fs = is_memory_file_system(dir);
+    close(dir);
+    if (fd < 0) {
+        tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory", folder, strerror(error));
+        return -error;
+    }
+    spool->file = move_high(fd);
+    spool->kind = memory_fs ? TP_SPOOL_SHARED : TP_SPOOL_DISK;
+    snprintf(spool->path, sizeof spool->path, "%s/%s", folder, name);
+    struct stat made;
+    fstat(spool->file, &made);
+    spool->file_device = made.st_dev;
+    spool->file_inode = made.st_ino;
+    flock(spool->file, LOCK_EX | LOCK_NB);
+    return 0;
+}
+
+static void drop_file(struct tp_spool *spool)
+{
+    if (spool->file >= 0) {
+        struct stat now;
+        if (fstat(spool->file, &now) == 0 && now.st_dev == spool->file_device && now.st_ino == spool->file_inode)
+            close(spool->file);
+        unlink(spool->path);
+    }
+    spool->file = -1;
+    spool->path[0] = '\0';
+    spool->kind = TP_SPOOL_MEMORY;
+}
+
+static char *map(size_t bytes, int file, off_t offset)
+{
+    int flags = file >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, file, offset);
+    if (memory == MAP_FAILED)
+        return NULL;
+    madvise(memory, bytes, MADV_DONTFORK); /* a child must not write into its parent's records */
+    return memory;
+}
+
+static void unmap(struct tp_spool *spool)
+{
+    if (spool->work)
+        munmap(spool->work, spool->work_bytes);
+    if (spool->log_memory)
+        munmap(spool->log_memory, spool->log_bytes);
+    if (spool->names)
+        munmap(spool->names, tp_intern_size());
+    spool->work = spool->log_memory = NULL;
+    spool->names = NULL;
+    spool->header = NULL;
+}
+
+/* One way of the three. Work memory is: a page of header, names, pool. */
+static int lay_out(struct tp_spool *spool)
+{
+    size_t budget = spool->budget;
+    size_t pool_bytes = tp_round_up(budget / 8, TP_CHUNK_BYTES);
+    spool->names_bytes = tp_round_up(budget / 16, TP_PAGE);
+    spool->work_bytes = TP_PAGE + spool->names_bytes + pool_bytes;
+    spool->log_bytes = tp_round_up(budget - spool->work_bytes, TP_PAGE) - TP_PAGE;
+    bool work_in_file = spool->kind == TP_SPOOL_SHARED;
+    bool log_in_file = spool->kind != TP_SPOOL_MEMORY;
+    if (spool->file >= 0 && ftruncate(spool->file, (off_t)(spool->work_bytes + spool->log_bytes)) != 0)
+        return -errno;
+    spool->work = map(spool->work_bytes, work_in_file ? spool->file : -1, 0);
+    spool->log_memory = map(spool->log_bytes, log_in_file ? spool->file : -1, (off_t)spool->work_bytes);
+    spool->names = (struct tp_intern *)map(tp_intern_size(), -1, 0);
+    if (!spool->work || !spool->log_memory || !spool->names)
+        return -ENOMEM;
+    int error = back(spool, work_in_file, spool->work, TP_PAGE, 0);
+    if (error)
+        return error;
+    char *names = spool->work + TP_PAGE;
+    tp_intern_init(spool->names, names, spool->names_bytes);
+    tp_pool_init(&spool->pool, names + spool->names_bytes, pool_bytes);
+    struct tp_log *log = &spool->log;
+    log->memory = spool->log_memory;
+    log->capacity = log->full_capacity = spool->log_bytes;
+    log->backed = 0;
+    log->base = log->head = log->tail = 0;
+    spool->names_backed = 0;
+    if (spool->kind == TP_SPOOL_SHARED) {
+        struct tp_clock_pair now = tp_clock_pair_now();
+        spool->header = (struct tp_spool_header *)spool->work;
+        *spool->header = (struct tp_spool_header){
+            .magic = TP_SPOOL_MAGIC,
+            .header_bytes = sizeof *spool->header,
+            .chunk_bytes = TP_CHUNK_BYTES,
+            .pid = (uint32_t)getpid(),
+            .block_header_bytes = sizeof(struct tp_block),
+            .names_offset = TP_PAGE,
+            .names_bytes = spool->names_bytes,
+            .pool_offset = TP_PAGE + spool->names_bytes,
+            .pool_bytes = pool_bytes,
+            .log_offset = spool->work_bytes,
+            .log_bytes = spool->log_bytes,
+            .realtime_ns = now.realtime_ns,
+            .monotonic_ns = now.monotonic_ns,
+            .ticks = now.ticks,
+        };
+    }
+    tp_spool_tend(spool);
+    return tp_pool_free_count(&spool->pool) > 0 ? 0 : -ENOSPC;
+}
+
+int tp_spool_open(struct tp_spool *spool, const struct tp_spool_options *options, struct tp_error *note,
+                  struct tp_error *error)
+{
+    pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    *spool = (struct tp_spool){.kind = TP_SPOOL_MEMORY, .file = -1, .budget = options->budget, .log.lock = unlocked};
+    if (spool->budget < BUDGET_MIN)
+        spool->budget = BUDGET_MIN;
+    if (make_file(spool, options->folder ? options->folder : SHM, !options->folder, note) == 0) {
+        int failed = lay_out(spool);
+        if (!failed)
+            return 0;
+        tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory", spool->path, strerror(-failed));
+        unmap(spool);
+        drop_file(spool);
+    }
+    /* Where the address space is limited (RLIMIT_AS) a smaller budget is better than none. */
+    for (; spool->budget >= BUDGET_MIN; spool->budget /= 2) {
+        if (lay_out(spool) == 0) {
+            if (spool->budget < options->budget)
+                tp_error_set(note, "spool", NULL, "only %zu MB of memory could be had", spool->budget >> 20);
+            return 0;
+        }
+        unmap(spool);
+    }
+    tp_error_set(error, "spool", NULL, "no memory for records");
+    return -ENOMEM;
+}
+
+static void tend_names(struct tp_spool *spool)
+{
+    size_t ahead = spool->names_bytes >= 4 * NAMES_AHEAD_LARGE ? NAMES_AHEAD_LARGE : NAMES_AHEAD;
+    size_t wanted = tp_round_up(tp_intern_used(spool->names) + ahead, TP_PAGE);
+    if (wanted > spool->names_bytes)
+        wanted = spool->names_bytes;
+    if (wanted <= spool->names_backed)
+        return;
+    off_t offset = (off_t)(TP_PAGE + spool->names_backed);
+    if (back(spool, spool->kind == TP_SPOOL_SHARED, spool->work + offset, wanted - spool->names_backed, offset) != 0)
+        return;
+    spool->names_backed = wanted;
+    tp_intern_prepare(spool->names, wanted);
+}
+
+static void tend_pool(struct tp_spool *spool)
+{
+    struct tp_pool *pool = &spool->pool;
+    uint32_t more = pool->grown == 0                                   ? POOL_FIRST
+                    : tp_pool_free_count(pool) < (pool->grown + 1) / 2 ? pool->grown / 4 + 1
+                                                                       : 0;
+    if (more > pool->capacity - pool->grown)
+        more = pool->capacity - pool->grown;
+    if (more == 0)
+        return;
+    size_t place = (size_t)(pool->memory - spool->work) + (size_t)pool->grown * TP_CHUNK_BYTES;
+    if (back(spool, spool->kind == TP_SPOOL_SHARED, spool->work + place, (size_t)more * TP_CHUNK_BYTES, (off_t)place) == 0)
+        tp_pool_grow(pool, more);
+}
+
+void tp_spool_tend(struct tp_spool *spool)
+{
+    tend_names(spool);
+    tend_pool(spool);
+}
+
+void tp_spool_retire(struct tp_spool *spool)
+{
+    drop_file(spool);
+}
+
+void tp_spool_close(struct tp_spool *spool)
+{
+    unmap(spool);
+    drop_file(spool);
+}
+
+void tp_spool_forget(struct tp_spool *spool)
+{
+    if (spool->file >= 0)
+        close(spool->file);
+    /* The table proper was MADV_DONTFORK too: nothing of it is mapped here. */
+    *spool = (struct tp_spool){.kind = TP_SPOOL_MEMORY, .file = -1};
+}
+
+size_t tp_spool_held(const struct tp_spool *spool)
+{
+    return TP_PAGE + spool->names_backed + (size_t)spool->pool.grown * TP_CHUNK_BYTES + spool->log.backed;
+}
+
+static size_t offset_of(const struct tp_log *log, uint64_t position)
+{
+    return (size_t)((position - log->base) % log->capacity);
+}
+
+/* Where a block of this size would begin: one that does not fit before the end of the ring begins the next lap. */
+static uint64_t place_for(const struct tp_log *log, uint64_t position, size_t bytes)
+{
+    size_t rest = log->capacity - offset_of(log, position);
+    return rest < bytes ? position + rest : position;
+}
+
+/* What a stranger needs to read the log of a dead process. */
+static void describe_log(struct tp_spool *spool)
+{
+    const struct tp_log *log = &spool->log;
+    if (!spool->header)
+        return;
+    spool->header->base = log->base;
+    spool->header->capacity = log->capacity;
+    spool->header->tail = log->tail;
+    spool->header->head = log->head;
+}
+
+static bool grow_log(struct tp_spool *spool, size_t needed)
+{
+    struct tp_log *log = &spool->log;
+    size_t most = LOG_STEP;
+    while (log->backed < needed) {
+        size_t step = log->capacity - log->backed < most ? log->capacity - log->backed : most;
+        off_t offset = (off_t)(spool->work_bytes + log->backed);
+        if (back(spool, spool->kind != TP_SPOOL_MEMORY, log->memory + log->backed, step, offset) == 0)
+            log->backed += step;
+        else if ((most /= 2) < TP_CHUNK_BYTES) /* the last of a full file system comes in small pieces */
+            return false;
+    }
+    return true;
+}
+
+/* Room for a block: its place, or -ENOSPC, -EFBIG. */
+static int make_room(struct tp_spool *spool, size_t bytes, uint64_t *ret_place)
+{
+    struct tp_log *log = &spool->log;
+    if (bytes > log->capacity)
+        return -EFBIG;
+    uint64_t place = place_for(log, log->head, bytes);
+    uint64_t end = place + bytes - log->base;
+    /* In its first lap the ring grows; where it cannot, it becomes as large as it is. */
+    if (end <= log->capacity && end > log->backed && !grow_log(spool, (size_t)end)) {
+        log->capacity = log->backed;
+        if (bytes > log->capacity)
+            return -EFBIG;
+        place = place_for(log, log->head, bytes);
+    }
+    if (place + bytes - log->tail > log->capacity)
+        return -ENOSPC;
+    *ret_place = place;
+    return 0;
+}
+
+int tp_log_append(struct tp_spool *spool, const struct tp_block *header, const void *records)
+{
+    struct tp_log *log = &spool->log;
+    size_t bytes = sizeof *header + header->bytes;
+    pthread_mutex_lock(&log->lock);
+    uint64_t place;
+    int result = make_room(spool, bytes, &place);
+    if (result == 0) {
+        if (place - log->head >= sizeof(uint64_t))
+            memset(log->memory + offset_of(log, log->head), 0, sizeof(uint64_t)); /* no magic: the lap ends here */
+        char *at = log->memory + offset_of(log, place);
+        memcpy(at, header, sizeof *header);
+        memcpy(at + sizeof *header, records, header->bytes);
+        log->head = place + bytes;
+        describe_log(spool);
+    }
+    pthread_mutex_unlock(&log->lock);
+    return result;
+}
+
+struct tp_block *tp_log_at(struct tp_log *log, uint64_t *position)
+{
+    pthread_mutex_lock(&log->lock);
+    struct tp_block *block = NULL;
+    if (*position < log->tail)
+        *position = log->tail;
+    while (*position < log->head) {
+        size_t rest = log->capacity - offset_of(log, *position);
+        block = (struct tp_block *)(log->memory + offset_of(log, *position));
+        if (rest >= sizeof *block && block->magic == TP_BLOCK_MAGIC)
+            break;
+        block = NULL;
+        *position += rest;
+    }
+    pthread_mutex_unlock(&log->lock);
+    return block;
+}
+
+uint64_t tp_log_head(struct tp_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    uint64_t head = log->head;
+    pthread_mutex_unlock(&log->lock);
+    return head;
+}
+
+uint64_t tp_log_tail(struct tp_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    uint64_t tail = log->tail;
+    pthread_mutex_unlock(&log->lock);
+    return tail;
+}
+
+/* Between two cycles nothing is held. */
+static void give_back(struct tp_spool *spool)
+{
+    struct tp_log *log = &spool->log;
+    if (log->backed <= LOG_STEP)
+        return;
+    if (madvise(log->memory, log->backed, spool->kind == TP_SPOOL_MEMORY ? MADV_DONTNEED : MADV_REMOVE) != 0)
+        return;
+    log->backed = 0;
+    log->capacity = log->full_capacity;
+    log->base = log->head; /* positions go on growing: a cycle may have noted this one as its begin */
+}
+
+void tp_log_release(struct tp_spool *spool, uint64_t position)
+{
+    struct tp_log *log = &spool->log;
+    pthread_mutex_lock(&log->lock);
+    if (position > log->tail)
+        log->tail = position < log->head ? position : log->head;
+    if (log->tail == log->head)
+        give_back(spool);
+    describe_log(spool);
+    pthread_mutex_unlock(&log->lock);
+}

@@ -1,0 +1,112 @@
+/*
+ * spool.h: all memory that holds records, within one budget: names, the pool of chunks, and the log.
+ *
+ *     names   text of interned names (intern.h)
+ *     pool    chunks that threads fill (pool.h)
+ *     log     blocks that are kept (record.h), a ring: positions only grow, the place is (position - base) % capacity
+ *
+ * A spool is a file in a memory file system (normally /dev/shm), mapped shared, so that it outlives the process; where that
+ * cannot hold the budget, anonymous memory. In a folder on a disk only the log lies in the file: stores into a page that
+ * is being written back would stall the training thread. The file is private (0600), locked (flock) as long as its
+ * process lives, and removed at the end.
+ *
+ * Memory is mapped whole and backed step by step, by the background thread, before anyone touches it: posix_fallocate, then
+ * one write a page. A full file system ends the growth, never the job (a page without backing would be SIGBUS).
+ *
+ * File format (native byte order): struct tp_spool_header at 0; names, pool and log at the offsets that it names.
+ *
+ * Threads: the log belongs to the drain and the worker, under the log's lock; append and drop are the drain's.
+ */
+#ifndef TP_SPOOL_H
+#define TP_SPOOL_H
+
+#include <pthread.h>
+
+#include "base.h"
+#include "error.h"
+#include "intern.h"
+#include "pool.h"
+#include "record.h"
+
+#define TP_SPOOL_MAGIC UINT64_C(0x314c4f4f50535054) /* "TPSPOOL1" */
+
+struct tp_spool_header {
+    uint64_t magic;
+    uint32_t header_bytes, chunk_bytes;
+    uint32_t pid, block_header_bytes;
+    uint64_t names_offset, names_bytes;
+    uint64_t pool_offset, pool_bytes; /* 0 bytes: the pool is not in the file */
+    uint64_t log_offset, log_bytes;
+    uint64_t base, capacity, head, tail; /* of the log */
+    uint64_t realtime_ns, monotonic_ns, ticks; /* one moment, at attach */
+    uint64_t ns_per_tick;                      /* clock.h's fixed point; as known at the last cycle */
+};
+
+enum tp_spool_kind { TP_SPOOL_SHARED, TP_SPOOL_DISK, TP_SPOOL_MEMORY };
+
+struct tp_log {
+    pthread_mutex_t lock;
+    char *memory;
+    size_t capacity; /* shrinks to what could be backed, while the ring is in its first lap */
+    size_t full_capacity;
+    size_t backed;
+    uint64_t base; /* position of the ring's first byte in the first lap */
+    uint64_t head, tail;
+};
+
+struct tp_spool {
+    enum tp_spool_kind kind;
+    int file; /* -1: none */
+    uint64_t file_device, file_inode; /* to know our descriptor again: the program may close and reuse numbers */
+    char path[512];                   /* "" for memory */
+    char *work;                       /* names and pool */
+    size_t work_bytes;
+    char *log_memory;
+    size_t log_bytes;
+    struct tp_spool_header *header; /* NULL for memory */
+    struct tp_intern *names;
+    size_t names_bytes, names_backed;
+    struct tp_pool pool;
+    struct tp_log log;
+    size_t budget;
+};
+
+struct tp_spool_options {
+    const char *folder; /* NULL: chosen */
+    size_t budget;      /* bytes for all that the spool holds */
+};
+
+/* What was chosen is in spool->kind; why another was not, is in note (may be unset). -errno with error set: no memory. */
+int tp_spool_open(struct tp_spool *spool, const struct tp_spool_options *options, struct tp_error *note,
+                  struct tp_error *error);
+
+/* Backs more of names and pool when they run low. Background thread. */
+void tp_spool_tend(struct tp_spool *spool);
+
+/* Removes the file. The memory stays mapped: a hook may be in the middle of a record while the process ends. */
+void tp_spool_retire(struct tp_spool *spool);
+
+/* Unmaps and removes everything. No thread may use it any more. */
+void tp_spool_close(struct tp_spool *spool);
+
+/* In a forked child: forgets the parent's spool (its memory is not there), closes the inherited descriptor. */
+void tp_spool_forget(struct tp_spool *spool);
+
+size_t tp_spool_held(const struct tp_spool *spool); /* bytes backed now */
+
+/* Appends one block. -ENOSPC: drop older ones first; -EFBIG: it can never fit. */
+int tp_log_append(struct tp_spool *spool, const struct tp_block *header, const void *records);
+
+/* The block at or after the position, which moves on to it; NULL at the head. Valid until its position is released. */
+struct tp_block *tp_log_at(struct tp_log *log, uint64_t *position);
+static inline uint64_t tp_log_after(uint64_t position, const struct tp_block *block)
+{
+    return position + sizeof *block + block->bytes;
+}
+
+uint64_t tp_log_head(struct tp_log *log);
+uint64_t tp_log_tail(struct tp_log *log);
+/* Everything before the position may be overwritten. A log that is empty then gives its memory back to the kernel. */
+void tp_log_release(struct tp_spool *spool, uint64_t position);
+
+#endif
