@@ -34,6 +34,12 @@ static bool number_from(const char *variable, uint64_t *ret_number)
     return true;
 }
 
+static void read_text(const char *variable, char *text, size_t size)
+{
+    const char *value = getenv(variable);
+    snprintf(text, size, "%s", value ? value : "");
+}
+
 static void read_rank(struct tp_identity *identity)
 {
     static const char *const names[][2] = {
@@ -65,6 +71,9 @@ void tp_identity_read(struct tp_identity *identity)
         identity->boot_id[--n] = '\0';
     identity->pid = (uint32_t)getpid();
     read_rank(identity);
+    read_text("PT_PROFILER_JOB_NAME", identity->job_name, sizeof identity->job_name);
+    read_text("PT_PROFILER_JOB_VERSION", identity->job_version, sizeof identity->job_version);
+    read_text("PT_PROFILER_JOB_ATTEMPT_INDEX", identity->job_attempt, sizeof identity->job_attempt);
 }
 
 static int parent_of(int pid)

@@ -17,6 +17,7 @@ struct tp_identity {
     uint64_t rank, world_size;
     bool rank_set; /* the rank was in the environment */
     char boot_id[40];
+    char job_name[128], job_version[64], job_attempt[32]; /* PT_PROFILER_JOB_{NAME,VERSION,ATTEMPT_INDEX}; or "" */
 };
 
 void tp_identity_read(struct tp_identity *identity);

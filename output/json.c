@@ -172,12 +172,17 @@ static void put_quoted(struct tp_sink *sink, const char *text, size_t bytes)
     tp_sink_put(sink, "\"", 1);
 }
 
-void tp_json_key(struct tp_json *json, const char *key)
+void tp_json_key_bytes(struct tp_json *json, const char *key, size_t bytes)
 {
     before_value(json);
-    put_quoted(json->sink, key, strlen(key));
+    put_quoted(json->sink, key, bytes);
     tp_sink_put(json->sink, ":", 1);
     json->after_key = true;
+}
+
+void tp_json_key(struct tp_json *json, const char *key)
+{
+    tp_json_key_bytes(json, key, strlen(key));
 }
 
 void tp_json_string(struct tp_json *json, const char *text, size_t bytes)
@@ -263,4 +268,16 @@ void tp_json_raw(struct tp_json *json, const char *text, size_t bytes)
 {
     before_value(json);
     tp_sink_put(json->sink, text, bytes);
+}
+
+void tp_json_text_member(struct tp_json *json, const char *key, const char *value)
+{
+    tp_json_key(json, key);
+    tp_json_text(json, value);
+}
+
+void tp_json_u64_member(struct tp_json *json, const char *key, uint64_t value)
+{
+    tp_json_key(json, key);
+    tp_json_u64(json, value);
 }

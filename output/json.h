@@ -28,6 +28,7 @@ void tp_json_close_object(struct tp_json *json);
 void tp_json_open_array(struct tp_json *json);
 void tp_json_close_array(struct tp_json *json);
 void tp_json_key(struct tp_json *json, const char *key);
+void tp_json_key_bytes(struct tp_json *json, const char *key, size_t bytes);
 void tp_json_string(struct tp_json *json, const char *text, size_t bytes);
 void tp_json_text(struct tp_json *json, const char *text); /* NUL-terminated */
 void tp_json_u64(struct tp_json *json, uint64_t value);
@@ -37,6 +38,10 @@ void tp_json_bool(struct tp_json *json, bool value);
 void tp_json_null(struct tp_json *json);
 void tp_json_us(struct tp_json *json, uint64_t nanoseconds); /* 12005 -> 12.005 */
 void tp_json_raw(struct tp_json *json, const char *text, size_t bytes); /* text that is valid JSON already */
+
+/* A key and its value at once. */
+void tp_json_text_member(struct tp_json *json, const char *key, const char *value);
+void tp_json_u64_member(struct tp_json *json, const char *key, uint64_t value);
 
 /* The escaped form of a string without its quotes, for a writer's inner loop: at most TP_JSON_ESCAPE_MAX bytes out per
  * byte in. Returns the bytes written to ret. */

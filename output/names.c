@@ -18,7 +18,7 @@ static bool escape_value(char escape, const struct tp_name_values *values, char 
     const struct tp_identity *identity = values->identity;
     switch (escape) {
     case 'h':
-        snprintf(text, size, "%s", identity->host && identity->host[0] ? identity->host : "localhost");
+        snprintf(text, size, "%s", identity->host[0] ? identity->host : "localhost");
         for (char *c = text; *c; c++)
             if (*c == '/')
                 *c = '_'; /* a host is one component, also within a path */

@@ -22,7 +22,6 @@ struct tp_step_span {
     enum tp_step_kind kind;
 };
 
-
 struct tp_cycle_report {
     const struct tp_settings *settings;
     const struct tp_identity *identity;
@@ -55,5 +54,7 @@ struct tp_writer {
     int (*segment)(void *state, const struct tp_event *events, size_t count);
     int (*end)(void *state, const struct tp_model_counts *counts);
 };
+
+extern const struct tp_writer tp_chrome_writer;
 
 #endif
