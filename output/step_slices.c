@@ -35,13 +35,22 @@ static void move_gap(struct gap *gap, uint64_t after, uint64_t latest)
         gap->before = latest > after ? after + 1 : UINT64_MAX;
 }
 
-static uint64_t in_gap(const struct gap *gap, uint64_t wish)
+/* Readers keep microseconds as doubles, whose last digit is a nanosecond: stamps closer than this may change places. */
+#define DISTANCE 4
+
+/* Where the step before the gap ends and the one behind it starts: near wish, apart from each other and from the stamps
+ * on both sides as far as there is room. */
+static void place_in_gap(const struct gap *gap, uint64_t wish, uint64_t *ret_end, uint64_t *ret_start)
 {
-    if (gap->before - gap->after < 2)
-        return gap->after;
-    if (wish <= gap->after)
-        return gap->after + 1;
-    return wish < gap->before ? wish : gap->before - 1;
+    uint64_t room = gap->before - gap->after;
+    uint64_t distance = room / 4 < DISTANCE ? room / 4 : DISTANCE, least = distance ? distance : 1;
+    if (room < 2) {
+        *ret_end = *ret_start = gap->after;
+        return;
+    }
+    uint64_t low = gap->after + least, high = gap->before - least - distance;
+    *ret_end = wish < low ? low : wish > high ? high : wish;
+    *ret_start = *ret_end + distance;
 }
 
 struct tp_step_thread *tp_step_slices_thread(struct tp_step_slices *slices, uint64_t serial)
@@ -179,10 +188,12 @@ bool tp_step_slices_get(const struct tp_step_slices *slices, size_t step, uint64
         return false;
     const struct tp_step_edge_place *first = &place->thread->edges[place->first];
     const struct tp_step_edge_place *last = &place->thread->edges[place->last];
-    uint64_t start = in_gap(&first->gap, first->moved ? first->gap.after : first->time);
-    uint64_t end = in_gap(&last->gap, last->moved ? last->gap.after : last->time);
+    uint64_t start, end, unused;
+    place_in_gap(&first->gap, first->moved ? first->gap.after : first->time, &unused, &start);
+    place_in_gap(&last->gap, last->moved ? last->gap.after : last->time, &end, &unused);
     if (place->bent) {
-        uint64_t bent = in_gap(&place->bend, place->bend.after);
+        uint64_t bent;
+        place_in_gap(&place->bend, place->bend.after, &unused, &bent);
         if (bent > start)
             start = bent;
     }
