@@ -74,6 +74,11 @@ $(BUILD)/test/unit/run: $(call objects,$(UNIT)) $(BUILD)/libcore.a
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(CHECK_LIBS) $(JANSSON) -pthread -ldl -lm
 
+# Programs that tests run: test/tools/NAME.c. They may use what the unit tests share.
+$(BUILD)/test/tools/%: $(BUILD)/test/tools/%.o $(BUILD)/test/unit/trace_feed.o $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) -pthread -ldl -lm
+
 .PHONY: unit
 unit: $(BUILD)/test/unit/run ## unit tests alone (CK_RUN_SUITE=name picks one)
 	$(BUILD)/test/unit/run
@@ -86,4 +91,4 @@ clean: ## removes every build folder
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
--include $(patsubst %.c,$(BUILD)/%.d,$(AGENT) $(OUTPUT) $(LIBRARY) $(TOOLS) $(UNIT))
+-include $(patsubst %.c,$(BUILD)/%.d,$(AGENT) $(OUTPUT) $(LIBRARY) $(TOOLS) $(UNIT) $(wildcard test/tools/*.c))

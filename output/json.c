@@ -77,7 +77,9 @@ size_t tp_json_escape(char *ret, const char *text, size_t bytes)
         if (in == end)
             break;
         size_t length;
-        switch (kind_of[*in]) {
+        /* Perfetto takes the quote behind a last backslash for an escaped one: there it is written by its number. */
+        bool last_backslash = *in == '\\' && in + 1 == end;
+        switch (last_backslash ? UNICODE : kind_of[*in]) {
         case SHORT:
             *out++ = '\\';
             *out++ = short_of[*in++];
