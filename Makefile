@@ -92,3 +92,14 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 -include $(patsubst %.c,$(BUILD)/%.d,$(AGENT) $(OUTPUT) $(LIBRARY) $(TOOLS) $(UNIT) $(wildcard test/tools/*.c))
+
+# Programs that tests run, one file each.
+DRIVERS := $(patsubst test/tools/%.c,%,$(wildcard test/tools/*_driver.c))
+$(addprefix $(BUILD)/test/tools/,$(DRIVERS)): $(BUILD)/test/tools/%: $(BUILD)/test/tools/%.o $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) -pthread -ldl -lm
+
+.PHONY: drivers
+drivers: $(addprefix $(BUILD)/test/tools/,$(DRIVERS))
+
+-include $(patsubst %,$(BUILD)/test/tools/%.d,$(DRIVERS))
