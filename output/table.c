@@ -133,7 +133,7 @@ uint32_t *tp_table_order(const struct tp_averages *averages, const char *sort_by
 
 struct layout {
     struct tp_text *text;
-    size_t name_width;
+    size_t name_width, name_width_max;
     bool bare;
 };
 
@@ -157,10 +157,10 @@ static void put_cell(struct layout *layout, const char *cell)
 static void put_name(struct layout *layout, const char *name, size_t bytes)
 {
     size_t columns = tp_text_columns(name, bytes);
-    bool cut = columns >= NAME_WIDTH_MAX - 3;
-    size_t printed = cut ? NAME_WIDTH_MAX : columns;
+    bool cut = columns >= layout->name_width_max - 3;
+    size_t printed = cut ? layout->name_width_max : columns;
     tp_text_fill(layout->text, ' ', printed < layout->name_width ? layout->name_width - printed : 0);
-    tp_text_name(layout->text, name, bytes, cut ? NAME_WIDTH_MAX - 3 : columns, false);
+    tp_text_name(layout->text, name, bytes, cut ? layout->name_width_max - 3 : columns);
     tp_text_put(layout->text, cut ? "...  " : "  ", cut ? 5 : 2);
 }
 
@@ -220,7 +220,9 @@ int tp_table_render(struct tp_text *text, const struct tp_averages *averages, co
     uint32_t *order = tp_table_order(averages, options->sort_by, text->arena);
     if (!order)
         return -ENOMEM;
-    struct layout layout = {.text = text, .bare = options->bare_lines};
+    struct layout layout = {.text = text, .bare = options->bare_lines, .name_width_max = NAME_WIDTH_MAX};
+    if (options->name_width_max > 3)
+        layout.name_width_max = options->name_width_max;
     double whole_us = 0; /* added up as torch does, in this order, so that the last digit is the same */
     for (size_t i = 0; i < count; i++) {
         const struct tp_average *row = tp_averages_row(averages, order[i]);
@@ -229,14 +231,15 @@ int tp_table_render(struct tp_text *text, const struct tp_averages *averages, co
             layout.name_width = width;
         whole_us += (double)row->self_ns / 1000.0;
     }
-    if (layout.name_width > NAME_WIDTH_MAX)
-        layout.name_width = NAME_WIDTH_MAX;
+    if (layout.name_width > layout.name_width_max)
+        layout.name_width = layout.name_width_max;
     if (options->header) {
         tp_text_fill(text, '=', layout.name_width + COLUMNS * (WIDTH + 2));
         tp_text_format(text, "\n%s\n", options->header);
     }
     put_separator(&layout);
-    put_name(&layout, "Name", 4);
+    tp_text_fill(text, ' ', layout.name_width > 4 ? layout.name_width - 4 : 0);
+    tp_text_put(text, "Name  ", 6);
     for (size_t i = 0; i < COLUMNS; i++)
         put_cell(&layout, titles[i]);
     end_line(&layout);

@@ -15,6 +15,7 @@ struct tp_table_options {
     const char *sort_by; /* torch's names; NULL or unknown: the default */
     int64_t row_limit;   /* rows that are printed; negative: all */
     const char *header;  /* a line above, with a line of '=' on top; NULL: none */
+    size_t name_width_max; /* torch's max_name_column_width; 0: its default, 55 */
     bool bare_lines;     /* without the blanks that torch leaves at the end of each line */
 };
 

@@ -80,22 +80,15 @@ static size_t character(const char *name, size_t bytes, const char **ret_print, 
     return length ? length : 1;
 }
 
-size_t tp_text_name(struct tp_text *text, const char *name, size_t bytes, size_t limit, bool mark)
+void tp_text_name(struct tp_text *text, const char *name, size_t bytes, size_t limit)
 {
-    size_t written = 0;
-    while (bytes > 0 && written < limit) {
+    for (size_t written = 0; bytes > 0 && written < limit; written++) {
         const char *print;
         size_t print_bytes, taken = character(name, bytes, &print, &print_bytes);
         tp_text_put(text, print, print_bytes);
         name += taken;
         bytes -= taken;
-        written++;
     }
-    if (bytes > 0 && mark) {
-        tp_text_put(text, "...", 3);
-        written += 3;
-    }
-    return written;
 }
 
 size_t tp_text_columns(const char *name, size_t bytes)

@@ -25,10 +25,9 @@ void tp_text_fill(struct tp_text *text, char byte, size_t count);
 /* At most 1023 bytes a call. */
 void tp_text_format(struct tp_text *text, const char *format, ...) TP_PRINTF(2, 3);
 
-/* A name, made safe to print. At most limit characters of it; then "..." if there are more and mark is set. Returns
- * the characters written. */
-size_t tp_text_name(struct tp_text *text, const char *name, size_t bytes, size_t limit, bool mark);
-/* Characters that tp_text_name would write without a limit. */
+/* At most limit characters of a name, made safe to print. */
+void tp_text_name(struct tp_text *text, const char *name, size_t bytes, size_t limit);
+/* Characters of the whole name. */
 size_t tp_text_columns(const char *name, size_t bytes);
 
 /* As printf's "%.*f"; returns the length. The room must do. */

@@ -20,7 +20,7 @@ NAMES = ["aten::add", "aten::addmm", "autograd::engine::evaluate_function: Addmm
          "a name with  blanks ", "percent %s {0} \\"]
 
 
-def torch_text(rows, sort_by, row_limit, header):
+def torch_text(rows, sort_by, row_limit, header, width=55):
     averages = profiler_util.EventList(use_device=None, profile_memory=False, with_flops=False)
     for count, total_ns, self_ns, flags, name in rows:
         row = profiler_util.FunctionEventAvg()
@@ -31,12 +31,12 @@ def torch_text(rows, sort_by, row_limit, header):
         row.device_type = DeviceType.CPU
         row.input_shapes, row.overload_name, row.stack = [], "", []
         averages.append(row)
-    return averages.table(sort_by=sort_by, row_limit=row_limit, header=header)
+    return averages.table(sort_by=sort_by, row_limit=row_limit, header=header, max_name_column_width=width)
 
 
-def our_text(rows, sort_by, row_limit, header):
+def our_text(rows, sort_by, row_limit, header, width=55):
     lines = "".join("%d %d %d %s %s\n" % row for row in rows)
-    command = [DRIVER, sort_by, str(row_limit)] + ([header] if header is not None else [])
+    command = [DRIVER, sort_by, str(row_limit), str(width)] + ([header] if header is not None else [])
     return subprocess.run(command, input=lines.encode(), stdout=subprocess.PIPE, check=True).stdout.decode()
 
 
@@ -63,7 +63,8 @@ def test_same_text(seed):
                           "cpu_memory_usage"])
     row_limit = rng.choice([-1, 0, 1, 5, 20, 100])
     header = rng.choice([None, "steps 2..4 of cycle 0"])
-    assert our_text(rows, sort_by, row_limit, header) == torch_text(rows, sort_by, row_limit, header)
+    width = rng.choice([55, 55, 36, 5])
+    assert our_text(rows, sort_by, row_limit, header, width) == torch_text(rows, sort_by, row_limit, header, width)
 
 
 def test_nothing_prints_nothing():

@@ -1,7 +1,7 @@
 /*
  * table_driver: rows on stdin, the printed table on stdout; for the comparison with torch's own (test_table_format.py).
  *
- * usage: table_driver SORT_BY ROW_LIMIT [HEADER] < lines of "count total_ns self_ns flags name" (flags: a asynchronous,
+ * usage: table_driver SORT_BY ROW_LIMIT NAME_WIDTH [HEADER] < lines of "count total_ns self_ns flags name" (flags: a asynchronous,
  * u user annotation, - none)
  */
 #include <stdio.h>
@@ -31,8 +31,8 @@ static int add(struct tp_averages *averages, const char *name, unsigned long lon
 
 int main(int argc, char **argv)
 {
-    if (argc < 3) {
-        fprintf(stderr, "usage: table_driver SORT_BY ROW_LIMIT [HEADER]\n");
+    if (argc < 4) {
+        fprintf(stderr, "usage: table_driver SORT_BY ROW_LIMIT NAME_WIDTH [HEADER]\n");
         return 2;
     }
     struct tp_arena arena;
@@ -51,7 +51,8 @@ int main(int argc, char **argv)
     }
     struct tp_text text;
     tp_text_init(&text, &arena, 64u << 20);
-    struct tp_table_options options = {.sort_by = argv[1], .row_limit = strtoll(argv[2], NULL, 10), .header = argv[3]};
+    struct tp_table_options options = {.sort_by = argv[1], .row_limit = strtoll(argv[2], NULL, 10),
+                                       .name_width_max = strtoul(argv[3], NULL, 10), .header = argv[4]};
     if (!averages || tp_averages_end(averages) < 0 || tp_table_render(&text, averages, &options) < 0)
         return 1;
     fwrite(text.bytes, 1, text.used, stdout);
