@@ -95,11 +95,10 @@ help: ## this list
 
 # Programs that tests run, one file each.
 DRIVERS := $(patsubst test/tools/%.c,%,$(wildcard test/tools/*_driver.c))
+$(BUILD)/test/tools/check_driver: $(call objects,tools/check.c tools/findings.c $(wildcard tools/trace_*.c))
 $(addprefix $(BUILD)/test/tools/,$(DRIVERS)): $(BUILD)/test/tools/%: $(BUILD)/test/tools/%.o $(BUILD)/libcore.a
 	$(call say,LD,$@)
-	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) -pthread -ldl -lm
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(BUILD)/libcore.a $(SANITIZER) $(LDFLAGS) $(ZLIB) -pthread -ldl -lm
 
 .PHONY: drivers
 drivers: $(addprefix $(BUILD)/test/tools/,$(DRIVERS))
-
--include $(patsubst %,$(BUILD)/test/tools/%.d,$(DRIVERS))
