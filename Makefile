@@ -102,3 +102,13 @@ $(addprefix $(BUILD)/test/tools/,$(DRIVERS)): $(BUILD)/test/tools/%: $(BUILD)/te
 
 .PHONY: drivers
 drivers: $(addprefix $(BUILD)/test/tools/,$(DRIVERS))
+
+# The fuzz target without a fuzzing engine, over the inputs of the cases.
+$(BUILD)/test/fuzz/replay_trace_in: test/fuzz/fuzz_trace_in.c $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -DREPLAY -o $@ $^ $(ZLIB) -pthread
+
+.PHONY: replay
+replay: $(BUILD)/test/fuzz/replay_trace_in ## fuzz targets over the inputs of test/cases
+	$(BUILD)/test/fuzz/replay_trace_in test/cases/check/*/input.json

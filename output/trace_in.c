@@ -221,7 +221,7 @@ static int read_event(struct reader *reader, enum tp_json_token token)
     struct tp_trace_event *event = reader->event;
     static const struct tp_trace_text none;
     struct tp_trace_text phase = none, bind = none;
-    event->number = reader->result->events++;
+    event->number = reader->result->events;
     event->offset = json->offset;
     event->flaws = 0;
     event->phase = 0;
@@ -247,6 +247,7 @@ static int read_event(struct reader *reader, enum tp_json_token token)
         if (token == TP_JSON_ARRAY && !tp_json_in_skip(json))
             return -EINVAL;
     }
+    reader->result->events++;
     return reader->options->event ? reader->options->event(reader->options->context, event) : 0;
 }
 

@@ -56,7 +56,7 @@ struct tp_trace_in_options {
 };
 
 struct tp_trace_in_result {
-    uint64_t events;
+    uint64_t events;    /* whole ones */
     bool found_events;  /* there was a traceEvents, or an array */
     const char *flaw;   /* what is wrong with the JSON, or NULL; */
     uint64_t offset, line, column; /* and where */

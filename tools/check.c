@@ -94,6 +94,11 @@ static int check_file(struct check *check)
 static void print_text(const struct check *check, uint64_t total)
 {
     findings_print(&check->findings, stdout);
+    if (check->result.flaw) {
+        printf("%s: not sound; nothing is known of what follows after %llu events, and what they mean together was not judged\n",
+               check->path, (unsigned long long)check->result.events);
+        return;
+    }
     printf("%s: %llu events, %llu slices on %llu rows, %llu flow events", check->path,
            (unsigned long long)check->result.events, (unsigned long long)check->counts.slices,
            (unsigned long long)check->counts.rows, (unsigned long long)check->counts.flows);
