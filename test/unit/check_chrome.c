@@ -109,8 +109,8 @@ START_TEST(head_and_tail)
     ck_assert_int_eq(json_integer_value(json_object_get(distributed, "rank")), 0);
     ck_assert_int_eq(json_integer_value(json_object_get(distributed, "world_size")), 1);
     const json_t *tprof = json_object_get(trace, "tprof");
-    check_keys(tprof, "format,version,cycle,kept,lost,unfinished,names_cut,damaged,partial,why,complete_from_ns,window,"
-                      "clock,boot_id,pid,steps");
+    check_keys(tprof, "format,version,cycle,kept,lost,shown,unfinished,names_cut,damaged,partial,why,complete_from_ns,"
+                      "window,clock,boot_id,pid,steps");
     ck_assert_int_eq(json_integer_value(json_object_get(tprof, "lost")), 7);
     ck_assert(json_is_true(json_object_get(tprof, "partial")));
     const json_t *begin = json_object_get(json_object_get(tprof, "clock"), "begin");
@@ -423,6 +423,9 @@ START_TEST(activity_filters)
     }
     ck_assert_uint_eq(ops, filters[_i].ops);
     ck_assert_uint_eq(annotations, filters[_i].annotations);
+    /* Of the two that are kept: the step slices are not among them. */
+    ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(trace, "tprof"), "shown")),
+                     (json_int_t)(ops + (annotations > 0)));
 }
 END_TEST
 
