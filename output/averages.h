@@ -1,13 +1,14 @@
 /*
- * averages.h: events summed up by name, as torch's key_averages(): a row has a name, whether it is a user annotation (an
- * operator of the same name is another row), how often, total and self CPU time. Rows stand in the order of their first
- * appearance. `ProfilerStep#N` is one row, `ProfilerStep*`; what torch leaves out of its tables is left out.
+ * averages.h: events summed up by name, as torch's key_averages(): a row has a name, whether it is a user annotation
+ * (an operator of the same name is another row), how often, total and self CPU time. Rows stand in the order of their
+ * first appearance. `ProfilerStep#N` is one row, `ProfilerStep*`; what torch leaves out of its tables is left out.
  * (Source: torch/autograd/profiler_util.py, EventList.key_averages; torch/autograd/profiler.py, _parse_kineto_results.)
  *
- * The steps of a cycle are a row too. Their self time is what no range of their thread covers: it is the step's time less
- * the self times of all ranges inside it, so no tree is needed. A range around whole steps loses their self time.
+ * The steps of a cycle are a row too. Their self time is what no range of their thread covers: it is the step's time
+ * less the self times of all ranges inside it, so no tree is needed. A range around whole steps loses their self time.
  *
- * torch also merges an only child into a parent of the same name (profiler_util.py, _remove_dup_nodes); here both count.
+ * torch also merges an only child into a parent of the same name (profiler_util.py, _remove_dup_nodes); here both
+ * count.
  *
  * Bounded: beyond a number of rows, or of bytes of names, every other name goes into one row that says so.
  *

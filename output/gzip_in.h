@@ -1,6 +1,6 @@
 /*
- * gzip_in.h: bytes of a file as they were before compression. What begins with gzip's magic bytes is inflated, member after
- * member; anything else is given as it is. zlib works in the arena.
+ * gzip_in.h: bytes of a file as they were before compression. What begins with gzip's magic bytes is inflated, member
+ * after member; anything else is given as it is. zlib works in the arena.
  */
 #ifndef TP_GZIP_IN_H
 #define TP_GZIP_IN_H

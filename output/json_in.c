@@ -174,7 +174,8 @@ static bool read_escape(struct tp_json_in *in)
     }
     if (code >= 0xd800 && code < 0xe000) {
         int32_t low = -1;
-        if (code < 0xdc00 && fill(in, 6) && in->end - in->at >= 2 && in->buffer[in->at] == '\\' && in->buffer[in->at + 1] == 'u') {
+        if (code < 0xdc00 && fill(in, 6) && in->end - in->at >= 2 && in->buffer[in->at] == '\\' &&
+            in->buffer[in->at + 1] == 'u') {
             in->at += 2;
             low = hex4(in);
         }

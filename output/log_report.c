@@ -28,7 +28,8 @@ struct tp_report_totals tp_report_totals(const struct tp_run_report *run)
     return totals;
 }
 
-/* A sentence, broken at blanks; further lines are indented. A word longer than a line (a path) keeps a line of its own. */
+/* A sentence, broken at blanks; further lines are indented. A word longer than a line (a path) keeps a line of its own.
+ */
 static void put_wrapped(struct tp_text *text, const char *sentence, size_t indent)
 {
     size_t column = 0;
@@ -89,8 +90,8 @@ static int put_table(struct tp_text *text, const struct tp_run_report *run)
 {
     char room[256], identity[128];
     const struct tp_identity *who = run->identity;
-    snprintf(identity, sizeof identity, who->rank_set ? "%s, process %u, rank %llu of %llu" : "%s, process %u", who->host,
-             who->pid, (unsigned long long)who->rank, (unsigned long long)who->world_size);
+    snprintf(identity, sizeof identity, who->rank_set ? "%s, process %u, rank %llu of %llu" : "%s, process %u",
+             who->host, who->pid, (unsigned long long)who->rank, (unsigned long long)who->world_size);
     if (run->cycle_count + run->cycles_left_out == 0) {
         tp_text_format(text, "tprof: nothing was recorded (%s)\n", identity);
         return 0;
@@ -168,8 +169,8 @@ static void put_loss(struct tp_text *text, const struct tp_run_report *run)
     } else {
         char share[40];
         tp_text_fixed(share, sizeof share, (double)lost * 100 / (double)all, 2);
-        int at = snprintf(room, sizeof room, "lost: %llu of %llu operators and ranges (%s %%)", (unsigned long long)lost,
-                          (unsigned long long)all, share);
+        int at = snprintf(room, sizeof room, "lost: %llu of %llu operators and ranges (%s %%)",
+                          (unsigned long long)lost, (unsigned long long)all, share);
         if (totals.lost_before)
             at += snprintf(room + at, sizeof room - (size_t)at,
                            "; %llu let go before they could be written, as the buffer was full (TPROF_BUFFER_MB=%llu)",
@@ -181,8 +182,10 @@ static void put_loss(struct tp_text *text, const struct tp_run_report *run)
         put_wrapped(text, room, 6);
     }
     if (totals.unfinished)
-        tp_text_format(text, "      %llu of the kept ones had no end; they end where the recording, or the range around "
-                             "them, ends\n", (unsigned long long)totals.unfinished);
+        tp_text_format(text,
+                       "      %llu of the kept ones had no end; they end where the recording, or the range around "
+                       "them, ends\n",
+                       (unsigned long long)totals.unfinished);
     if (totals.names_cut)
         tp_text_format(text, "      %llu of the kept ones have a name that was too long and is cut\n",
                        (unsigned long long)totals.names_cut);
@@ -199,8 +202,10 @@ static void put_cost(struct tp_text *text, const struct tp_cost *cost)
     tp_text_time(attach, sizeof attach, (double)cost->attach_ns / 1e3);
     put_bytes(held, sizeof held, cost->held_bytes);
     put_bytes(budget, sizeof budget, cost->budget_bytes);
-    snprintf(room, sizeof room, "cost: %s of CPU time in the background; on the program's threads %s to attach and %s at steps, "
-             "besides the hooks; %s of memory, of at most %s", cpu, attach, edges, held, budget);
+    snprintf(room, sizeof room,
+             "cost: %s of CPU time in the background; on the program's threads %s to attach and %s at steps, "
+             "besides the hooks; %s of memory, of at most %s",
+             cpu, attach, edges, held, budget);
     put_wrapped(text, room, 6);
 }
 
@@ -239,7 +244,8 @@ static void put_files(struct tp_text *text, const struct tp_run_report *run)
     if (more)
         tp_text_format(text, "               and %llu more, which summary.json lists\n", (unsigned long long)more);
     if (run->cycles_left_out)
-        tp_text_format(text, "               and those of %llu later cycles\n", (unsigned long long)run->cycles_left_out);
+        tp_text_format(text, "               and those of %llu later cycles\n",
+                       (unsigned long long)run->cycles_left_out);
     if (shown == 0 && run->file_count > 0)
         tp_text_format(text, "files:\n");
     for (size_t i = 0; i < run->file_count; i++)

@@ -1,7 +1,7 @@
 /*
- * log_report.h: what is printed once, at the end, on stderr: the table with what it covers, the times of all steps, what
- * was lost, what tprof cost, and where the files are. At most 120 columns; only a path or a command may be longer, on a
- * line of its own.
+ * log_report.h: what is printed once, at the end, on stderr: the table with what it covers, the times of all steps,
+ * what was lost, what tprof cost, and where the files are. At most 120 columns; only a path or a command may be longer,
+ * on a line of its own.
  *
  * struct tp_run_report is its input and that of summary.json: plain values, gathered when all cycles are written.
  */

@@ -1,10 +1,11 @@
 /*
- * step_times.h: the times of all steps of the process, recorded or not. Every step is kept up to a number; beyond it, or
- * when memory is out, count, sum and extremes go on, and median and percentile come from a histogram (within 2 %).
+ * step_times.h: the times of all steps of the process, recorded or not. Every step is kept up to a number; beyond it,
+ * or when memory is out, count, sum and extremes go on, and median and percentile come from a histogram (within 2 %).
  *
  * A step is 16 bytes, kept in the clock's own ticks: the rate is known best at the end.
  *
- * Threads: one at a time (the caller's lock); add asks the kernel for memory once in 4096 steps and never uses the heap.
+ * Threads: one at a time (the caller's lock); add asks the kernel for memory once in 4096 steps and never uses the
+ * heap.
  */
 #ifndef TP_STEP_TIMES_H
 #define TP_STEP_TIMES_H

@@ -1,6 +1,6 @@
 /*
- * summary.h: summary.json of a process. Its schema is described in docs/summary.md; who changes it, changes that page, and
- * the number where a reader of the old form would be misled.
+ * summary.h: summary.json of a process. Its schema is described in docs/summary.md; who changes it, changes that page,
+ * and the number where a reader of the old form would be misled.
  */
 #ifndef TP_SUMMARY_H
 #define TP_SUMMARY_H

@@ -1,6 +1,6 @@
 /*
- * table.h: the printed table, character for character as torch's key_averages().table() prints it where there is CPU time
- * alone. (Source: torch/autograd/profiler_util.py of PyTorch 2.13, _build_table.)
+ * table.h: the printed table, character for character as torch's key_averages().table() prints it where there is CPU
+ * time alone. (Source: torch/autograd/profiler_util.py of PyTorch 2.13, _build_table.)
  */
 #ifndef TP_TABLE_H
 #define TP_TABLE_H

@@ -2,9 +2,9 @@
  * text.h: text that is laid out before it is written: a bounded buffer on an arena. What passes the limit, or finds no
  * memory, is left out, and `cut` says so; the buffer is always NUL-terminated.
  *
- * Columns are counted in characters, not bytes. Names come from the program: bytes that are no valid UTF-8 become U+FFFD,
- * control characters '?', so that a line stays one line and a terminal stays as it was. Numbers have a decimal point,
- * whatever the program's locale says.
+ * Columns are counted in characters, not bytes. Names come from the program: bytes that are no valid UTF-8 become
+ * U+FFFD, control characters '?', so that a line stays one line and a terminal stays as it was. Numbers have a decimal
+ * point, whatever the program's locale says.
  */
 #ifndef TP_TEXT_H
 #define TP_TEXT_H

@@ -294,7 +294,8 @@ static int read_members(struct reader *reader)
         if (token != TP_JSON_KEY)
             return -EINVAL;
         length = ends[depth];
-        size_t room = length < PATH - 2 ? PATH - 2 - length : 0, key = json->text_bytes < room ? json->text_bytes : room;
+        size_t room = length < PATH - 2 ? PATH - 2 - length : 0,
+               key = json->text_bytes < room ? json->text_bytes : room;
         if (depth > 0 && key > 0)
             reader->path[length++] = '/';
         memcpy(reader->path + length, json->text, key);

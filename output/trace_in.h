@@ -1,6 +1,6 @@
 /*
- * trace_in.h: reads a Chrome trace (Trace Event Format), ours, torch's or another's, as a stream: each event once, in the
- * order of the file, in fixed memory. Both forms are read: an object with traceEvents, and a bare array of events.
+ * trace_in.h: reads a Chrome trace (Trace Event Format), ours, torch's or another's, as a stream: each event once, in
+ * the order of the file, in fixed memory. Both forms are read: an object with traceEvents, and a bare array of events.
  *
  * The reader says what stands there and what is odd about a single event; what events mean together is the caller's.
  */
@@ -48,8 +48,8 @@ struct tp_trace_in_options {
     struct tp_bytes_in source; /* not compressed */
     void *context;
     int (*event)(void *context, const struct tp_trace_event *event);
-    /* A number, string, true, false or null outside traceEvents: path is its member names, joined by '/'. Not those inside
-     * of arrays. */
+    /* A number, string, true, false or null outside traceEvents: path is its member names, joined by '/'. Not those
+     * inside of arrays. */
     int (*member)(void *context, const char *path, enum tp_json_token token, const struct tp_json_in *json);
     /* A member of the outermost object that stands in it twice. */
     int (*twice)(void *context, const char *path, uint64_t offset);

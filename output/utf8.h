@@ -1,4 +1,5 @@
-/* utf8.h: what is a valid UTF-8 sequence (Unicode standard, table 3-7: no overlong form, no surrogate, at most U+10FFFF). */
+/* utf8.h: what is a valid UTF-8 sequence (Unicode standard, table 3-7: no overlong form, no surrogate, at most
+ * U+10FFFF). */
 #ifndef TP_UTF8_H
 #define TP_UTF8_H
 

@@ -15,10 +15,12 @@ static const char help[] =
     "usage: tprof check [--json] FILE\n"
     "\n"
     "Says whether a Chrome trace (.json or .json.gz; tprof's, PyTorch's or another's) is sound: valid JSON and UTF-8;\n"
-    "events with all that their kind needs, once; slices that nest; flows with a start and an end at slices, in order;\n"
+    "events with all that their kind needs, once; slices that nest; flows with a start and an end at slices, in "
+    "order;\n"
     "unique Ev Idx; steps in order; everything inside the record window; and, where tprof wrote it, all that it kept.\n"
     "\n"
-    "Each finding is one line: kind, number of the event (from 0), byte in the file (after decompression), what is wrong;\n"
+    "Each finding is one line: kind, number of the event (from 0), byte in the file (after decompression), what is "
+    "wrong;\n"
     "at most 20 of a kind, then their number.\n"
     "\n"
     "  --json   one JSON object on stdout instead\n"
@@ -95,7 +97,8 @@ static void print_text(const struct check *check, uint64_t total)
 {
     findings_print(&check->findings, stdout);
     if (check->result.flaw) {
-        printf("%s: not sound; nothing is known of what follows after %llu events, and what they mean together was not judged\n",
+        printf("%s: not sound; nothing is known of what follows after %llu events, and what they mean together was not "
+               "judged\n",
                check->path, (unsigned long long)check->result.events);
         return;
     }
@@ -103,7 +106,8 @@ static void print_text(const struct check *check, uint64_t total)
            (unsigned long long)check->result.events, (unsigned long long)check->counts.slices,
            (unsigned long long)check->counts.rows, (unsigned long long)check->counts.flows);
     if (check->counts.by_tprof)
-        printf(", %llu kept and %llu lost", (unsigned long long)check->counts.kept, (unsigned long long)check->counts.lost);
+        printf(", %llu kept and %llu lost", (unsigned long long)check->counts.kept,
+               (unsigned long long)check->counts.lost);
     if (total == 0)
         printf(": sound\n");
     else
@@ -114,8 +118,8 @@ static void print_json(const struct check *check, uint64_t total)
 {
     printf("{\"file\":");
     print_json_string(check->path, stdout);
-    printf(",\"sound\":%s,\"events\":%llu,\"slices\":%llu,\"rows\":%llu,\"flow_events\":%llu,", total ? "false" : "true",
-           (unsigned long long)check->result.events, (unsigned long long)check->counts.slices,
+    printf(",\"sound\":%s,\"events\":%llu,\"slices\":%llu,\"rows\":%llu,\"flow_events\":%llu,",
+           total ? "false" : "true", (unsigned long long)check->result.events, (unsigned long long)check->counts.slices,
            (unsigned long long)check->counts.rows, (unsigned long long)check->counts.flows);
     if (check->counts.by_tprof)
         printf("\"kept\":%llu,\"lost\":%llu,", (unsigned long long)check->counts.kept,

@@ -26,7 +26,8 @@ const char *finding_kind_name(enum finding_kind kind)
     return names[kind];
 }
 
-void findings_add(struct findings *findings, enum finding_kind kind, uint64_t event, uint64_t offset, const char *format, ...)
+void findings_add(struct findings *findings, enum finding_kind kind, uint64_t event, uint64_t offset,
+                  const char *format, ...)
 {
     uint64_t at = findings->count[kind]++;
     if (at >= FINDINGS_SHOWN)

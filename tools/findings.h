@@ -1,6 +1,6 @@
 /*
- * findings.h: what is wrong with a file: a few of each kind in words, all of them counted. Uses the heap; when memory is
- * out, a finding is still counted.
+ * findings.h: what is wrong with a file: a few of each kind in words, all of them counted. Uses the heap; when memory
+ * is out, a finding is still counted.
  */
 #ifndef TP_FINDINGS_H
 #define TP_FINDINGS_H
@@ -41,8 +41,8 @@ struct findings {
 #define NO_PLACE UINT64_MAX
 
 const char *finding_kind_name(enum finding_kind kind);
-void findings_add(struct findings *findings, enum finding_kind kind, uint64_t event, uint64_t offset, const char *format, ...)
-    TP_PRINTF(5, 6);
+void findings_add(struct findings *findings, enum finding_kind kind, uint64_t event, uint64_t offset,
+                  const char *format, ...) TP_PRINTF(5, 6);
 uint64_t findings_total(const struct findings *findings);
 void findings_print(const struct findings *findings, FILE *file);
 /* The members "counts" and "findings" of an object, without a comma around them. */

@@ -171,7 +171,8 @@ static bool is_text(const struct tp_trace_text *text, const char *wanted)
 /* Has what its phase cannot do without. */
 static bool is_complete(struct judge *judge, const struct tp_trace_event *event)
 {
-    bool timed = strchr("BEXiIstf", event->phase), named = strchr("BXiIstf", event->phase), flow = strchr("stf", event->phase);
+    bool timed = strchr("BEXiIstf", event->phase), named = strchr("BXiIstf", event->phase),
+         flow = strchr("stf", event->phase);
     const char *lacks = timed && !event->has_ts                           ? "ts is missing"
                         : timed && (!event->pid.there || !event->tid.there) ? "pid or tid is missing"
                         : named && !event->name.there                       ? "name is missing"
@@ -220,8 +221,8 @@ static int see_complete(struct judge *judge, const struct tp_trace_event *event)
         judge->unfinished += event->unfinished;
     }
     if (event->dur_ns < 0) {
-        findings_add(judge->findings, FINDING_DURATION, event->number, event->offset, "dur is negative: %lld ns (name '%s')",
-                     (long long)event->dur_ns, event->name.text);
+        findings_add(judge->findings, FINDING_DURATION, event->number, event->offset,
+                     "dur is negative: %lld ns (name '%s')", (long long)event->dur_ns, event->name.text);
         return 0;
     }
     int64_t at = row_of(judge, event);

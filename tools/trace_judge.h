@@ -1,10 +1,11 @@
 /*
- * trace_judge.h: is a trace sound? Takes its events one by one, in any order, and judges them when the last one is there.
+ * trace_judge.h: is a trace sound? Takes its events one by one, in any order, and judges them when the last one is
+ * there.
  *
  *   - an event has what its phase needs; durations are not negative; B and E pair up
  *   - slices of a row (pid, tid) nest strictly, and none stands there twice
- *   - a flow (cat, id) has one start and an end, the end not before the start, each at a slice of its row; a backward operator
- *     comes after its forward one
+ *   - a flow (cat, id) has one start and an end, the end not before the start, each at a slice of its row; a backward
+ * operator comes after its forward one
  *   - Ev Idx is unique; the numbers of ProfilerStep# rise with time
  *   - slices lie inside the record window, where the file names it
  *   - where tprof wrote the file: kept operators are there, all of them

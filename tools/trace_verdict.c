@@ -71,16 +71,17 @@ static void judge_nesting(struct judge *judge, const struct row *row, const stru
         if (i > 0 && by_start(&slice[-1], slice) < 0 && slice[-1].start_ns == slice->start_ns &&
             slice[-1].duration_ns == slice->duration_ns && slice[-1].name_hash == slice->name_hash)
             findings_add(judge->findings, FINDING_DUPLICATE, slice->event, slice->offset,
-                         "on row %s / %s, with the same time, duration and name as event %u (byte %llu)", row->pid, row->tid,
-                         slice[-1].event, (unsigned long long)slice[-1].offset);
+                         "on row %s / %s, with the same time, duration and name as event %u (byte %llu)", row->pid,
+                         row->tid, slice[-1].event, (unsigned long long)slice[-1].offset);
         while (depth > 0 && end_of(stack[depth - 1]) <= slice->start_ns)
             depth--;
         if (depth > 0 && end_of(stack[depth - 1]) < end_of(slice)) {
             const struct slice *outer = stack[depth - 1];
-            findings_add(judge->findings, FINDING_NESTING, slice->event, slice->offset,
-                         "on row %s / %s, begins %lld ns before the end of event %u (byte %llu) and ends %lld ns after it",
-                         row->pid, row->tid, (long long)(end_of(outer) - slice->start_ns), outer->event,
-                         (unsigned long long)outer->offset, (long long)(end_of(slice) - end_of(outer)));
+            findings_add(
+                judge->findings, FINDING_NESTING, slice->event, slice->offset,
+                "on row %s / %s, begins %lld ns before the end of event %u (byte %llu) and ends %lld ns after it",
+                row->pid, row->tid, (long long)(end_of(outer) - slice->start_ns), outer->event,
+                (unsigned long long)outer->offset, (long long)(end_of(slice) - end_of(outer)));
             continue;
         }
         stack[depth++] = slice;
@@ -122,7 +123,8 @@ static void judge_rows(struct judge *judge)
 
 /* Flows. */
 
-/* Each flow event is at a slice of its row: a start or an enclosing end inside of one, another end before the next one. */
+/* Each flow event is at a slice of its row: a start or an enclosing end inside of one, another end before the next one.
+ */
 static void judge_binding(struct judge *judge)
 {
     sort(judge->flows, judge->flow_count, sizeof *judge->flows, by_row);

@@ -1,6 +1,7 @@
 """`tprof check`: a folder per case (test/cases/check/NAME/input.json and expected), and real traces of torch.profiler.
 
-A new case is a new folder; CHECK_UPDATE=1 writes what is printed into its `expected`, to be read before it is committed.
+A new case is a new folder; CHECK_UPDATE=1 writes what is printed into its `expected`, to be read before it is
+committed.
 CHECK_DRIVER names the command; by default that of build/."""
 
 import gzip
@@ -46,7 +47,8 @@ def test_json_says_the_same(name):
     for kind in dict.fromkeys(f["kind"] for f in form["findings"]):
         shown = [f for f in form["findings"] if f["kind"] == kind]
         for f in shown:
-            place = "".join([f"event {f['event']}, " if "event" in f else "", f"byte {f['byte']}: " if "byte" in f else ""])
+            place = f"event {f['event']}, " if "event" in f else ""
+            place += f"byte {f['byte']}: " if "byte" in f else ""
             lines.append(f"{kind}: {place}{f['text']}")
         if form["counts"][kind] > len(shown):
             lines.append(f"{kind}: and {form['counts'][kind] - len(shown)} more")

@@ -1,6 +1,6 @@
 /*
- * Fuzzes the reader of Chrome traces, gzip included: clang -fsanitize=fuzzer,address. With -DREPLAY it is a plain program that
- * runs the files it is given (the inputs of test/cases/check), so that no fuzzing engine is needed.
+ * Fuzzes the reader of Chrome traces, gzip included: clang -fsanitize=fuzzer,address. With -DREPLAY it is a plain
+ * program that runs the files it is given (the inputs of test/cases/check), so that no fuzzing engine is needed.
  */
 #include <errno.h>
 #include <stdint.h>

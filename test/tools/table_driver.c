@@ -1,8 +1,8 @@
 /*
  * table_driver: rows on stdin, the printed table on stdout; for the comparison with torch's own (test_table_format.py).
  *
- * usage: table_driver SORT_BY ROW_LIMIT NAME_WIDTH [HEADER] < lines of "count total_ns self_ns flags name" (flags: a asynchronous,
- * u user annotation, - none)
+ * usage: table_driver SORT_BY ROW_LIMIT NAME_WIDTH [HEADER] < lines of "count total_ns self_ns flags name" (flags: a
+ * asynchronous, u user annotation, - none)
  */
 #include <stdio.h>
 #include <stdlib.h>

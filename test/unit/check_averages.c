@@ -58,7 +58,8 @@ static const struct tp_average *find(const struct tp_averages *averages, const c
     return found;
 }
 
-static void assert_row(const struct tp_averages *averages, const char *name, uint64_t count, uint64_t total, uint64_t self)
+static void assert_row(const struct tp_averages *averages, const char *name, uint64_t count, uint64_t total,
+                       uint64_t self)
 {
     const struct tp_average *row = find(averages, name);
     ck_assert_msg(row != NULL, "no row %s", name);
@@ -80,7 +81,8 @@ START_TEST(rows_are_sums_by_name)
 }
 END_TEST
 
-/* Two names that share a place of the cache of ids, and one name with two ids, as an intern table that was full gives. */
+/* Two names that share a place of the cache of ids, and one name with two ids, as an intern table that was full gives.
+ */
 START_TEST(ids_do_not_mix_names)
 {
     for (unsigned i = 0; i < 300; i++) {
@@ -154,14 +156,14 @@ END_TEST
 static void give_steps(struct tp_step_span *steps, size_t count, uint64_t start, uint64_t length)
 {
     for (size_t i = 0; i < count; i++)
-        steps[i] = (struct tp_step_span){.number = i, .start_ns = start + i * length, .end_ns = start + (i + 1) * length,
-                                         .thread = trainer};
+        steps[i] = (struct tp_step_span){
+            .number = i, .start_ns = start + i * length, .end_ns = start + (i + 1) * length, .thread = trainer};
     feed.report.steps = steps;
     feed.report.step_count = count;
 }
 
-/* 3 steps of 1000 ns; each has a tree of 600 ns on its thread, one range that ends a little behind the edge, and work on
- * another thread, which takes nothing from the step. */
+/* 3 steps of 1000 ns; each has a tree of 600 ns on its thread, one range that ends a little behind the edge, and work
+ * on another thread, which takes nothing from the step. */
 START_TEST(steps_are_a_row)
 {
     struct tp_step_span steps[3];

@@ -167,8 +167,9 @@ static uint64_t next_random(uint64_t *state)
 /* Random texts over the alphabet of JSON, and valid ones with a byte changed: valid here if jansson takes them. */
 START_TEST(against_jansson)
 {
-    static const char alphabet[] = "{}[],:\"\\ \n0123456789-+.eEtruefalsnu\x01\x7f\xc3\xa9\xed\xa0\x80/b", seed[] =
-        "{\"traceEvents\":[{\"ph\":\"X\",\"ts\":12.005e3,\"n\":\"\\u00e9\\ud83d\\ude00\xc3\xa9\"},true,null,[-0.1,[]]],\"a\":{}}";
+    static const char alphabet[] = "{}[],:\"\\ \n0123456789-+.eEtruefalsnu\x01\x7f\xc3\xa9\xed\xa0\x80/b",
+                      seed[] = "{\"traceEvents\":[{\"ph\":\"X\",\"ts\":12.005e3,\"n\":"
+                               "\"\\u00e9\\ud83d\\ude00\xc3\xa9\"},true,null,[-0.1,[]]],\"a\":{}}";
     uint64_t state = (uint64_t)_i + 1;
     unsigned valid = 0;
     for (unsigned round = 0; round < 3000; round++) {
@@ -190,8 +191,8 @@ START_TEST(against_jansson)
         bool taken = got[strlen(got) - 1] == '.';
         /* jansson's own bounds are of numbers. */
         if (value || !strstr(error.text, "too big"))
-            ck_assert_msg(taken == (value != NULL), "jansson: %s; here: %s; text: %.*s", value ? "valid" : error.text, got,
-                          (int)length, text);
+            ck_assert_msg(taken == (value != NULL), "jansson: %s; here: %s; text: %.*s", value ? "valid" : error.text,
+                          got, (int)length, text);
         valid += taken;
         json_decref(value);
     }
@@ -241,7 +242,8 @@ START_TEST(gzip_members_and_flaws)
     memcpy(two + packed_length, packed, packed_length);
     both = 2 * packed_length;
     for (size_t piece = 1; piece < 200000; piece = piece * 7 + 3) {
-        ssize_t got = read_all(tp_gzip_in_new(bytes_from(&bytes, text, length, piece), &arena), out, 2 * length + 1, 5000);
+        ssize_t got =
+            read_all(tp_gzip_in_new(bytes_from(&bytes, text, length, piece), &arena), out, 2 * length + 1, 5000);
         ck_assert_int_eq(got, (ssize_t)length); /* plain */
         ck_assert_mem_eq(out, text, length);
         got = read_all(tp_gzip_in_new(bytes_from(&bytes, two, both, piece), &arena), out, 2 * length + 1, piece);

@@ -57,7 +57,8 @@ START_TEST(whole_text)
         "steps (ms)       count       first      median         p95         max\n"
         "  training          10       9.999       9.999       9.999       9.999\n"
         "lost: nothing; 2 operators and ranges are kept\n"
-        "cost: 12.346ms of CPU time in the background; on the program's threads 1.235ms to attach and 23.456us at steps, besides\n"
+        "cost: 12.346ms of CPU time in the background; on the program's threads 1.235ms to attach and 23.456us at "
+        "steps, besides\n"
         "      the hooks; 5.0 MiB of memory, of at most 256.0 MiB\n"
         "files:\n"
         "      1.2 MiB  /data/tprof/node1_4000.1.pt.trace.json.gz\n"
@@ -91,8 +92,9 @@ START_TEST(rank_partial_and_notes)
     sample.identity.world_size = 8;
     sample.cycles[0].partial = true;
     sample.cycles[0].partial_why = "the program ended in step 4";
-    static const char *const notes[] = {"with_stack comes in a later version; it was not done, and nothing else was changed "
-                                        "by it, which is said here at such length that the line has to be broken"};
+    static const char *const notes[] = {
+        "with_stack comes in a later version; it was not done, and nothing else was changed "
+        "by it, which is said here at such length that the line has to be broken"};
     sample.run.notes = notes;
     sample.run.note_count = 1;
     const char *text = printed();
@@ -161,7 +163,8 @@ START_TEST(kinds_of_steps_and_estimates)
 }
 END_TEST
 
-/* A long path stays whole on its line; a file that failed is said with its reason; a thousand files are not all listed. */
+/* A long path stays whole on its line; a file that failed is said with its reason; a thousand files are not all listed.
+ */
 START_TEST(files)
 {
     static char path[4000] = "/";

@@ -81,7 +81,11 @@ START_TEST(selection_against_a_sort)
     uint64_t *values = malloc(count * sizeof *values);
     for (size_t i = 0; i < count; i++) {
         uint64_t random = next_random(&state);
-        values[i] = _i % 5 == 0 ? random % 1000000 : _i % 5 == 1 ? random % 3 : _i % 5 == 2 ? i : _i % 5 == 3 ? count - i : 7;
+        values[i] = _i % 5 == 0   ? random % 1000000
+                    : _i % 5 == 1 ? random % 3
+                    : _i % 5 == 2 ? i
+                    : _i % 5 == 3 ? count - i
+                                  : 7;
         add(i, values[i]);
     }
     qsort(values, count, sizeof *values, by_value);
@@ -114,7 +118,8 @@ START_TEST(beyond_the_bound)
     ck_assert_uint_eq(got.mean_ns, sum / count);
     ck_assert_uint_eq(got.max_ns, values[count - 1]);
     ck_assert_double_eq_tol((double)got.median_ns, (double)values[count / 2], (double)values[count / 2] * 0.02);
-    ck_assert_double_eq_tol((double)got.p95_ns, (double)values[count * 95 / 100], (double)values[count * 95 / 100] * 0.02);
+    ck_assert_double_eq_tol((double)got.p95_ns, (double)values[count * 95 / 100],
+                            (double)values[count * 95 / 100] * 0.02);
     free(values);
 }
 END_TEST
@@ -140,7 +145,8 @@ END_TEST
 START_TEST(kinds_and_walk)
 {
     for (uint64_t i = 0; i < 9000; i++)
-        tp_step_times_add(&times, i < 5000 ? i : i + 7, i * 10, i * 10 + i % 10, i % 3 ? TP_STEP_KIND_TRAINING : TP_STEP_KIND_BATCH);
+        tp_step_times_add(&times, i < 5000 ? i : i + 7, i * 10, i * 10 + i % 10,
+                          i % 3 ? TP_STEP_KIND_TRAINING : TP_STEP_KIND_BATCH);
     struct tp_step_cursor cursor = {0};
     struct tp_step_time step;
     for (uint64_t i = 0; i < 9000; i++) {

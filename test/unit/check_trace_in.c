@@ -37,7 +37,10 @@ static int take_member(void *context, const char *path, enum tp_json_token token
 {
     (void)context;
     snprintf(members + strlen(members), sizeof members - strlen(members), "%s=%s;", path,
-             token == TP_JSON_TRUE ? "true" : token == TP_JSON_FALSE ? "false" : token == TP_JSON_NULL ? "null" : json->text);
+             token == TP_JSON_TRUE    ? "true"
+             : token == TP_JSON_FALSE ? "false"
+             : token == TP_JSON_NULL  ? "null"
+                                      : json->text);
     return 0;
 }
 
@@ -58,11 +61,13 @@ static int read_text(const char *text)
 
 START_TEST(fields_of_an_event)
 {
-    ck_assert_int_eq(read_text("{\"traceEvents\":[\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::add\",\"pid\":12,\"tid\":\"t\","
-                               "\"ts\":5245421550931.400,\"dur\":12.005,\"x\":[{}],\"args\":{\"External id\":1,\"Ev Idx\":7,"
-                               "\"Sequence number\":3,\"Fwd thread id\":1,\"finished\":false,\"deep\":{\"Ev Idx\":9}}},"
-                               "{\"ph\":\"f\",\"id\":4,\"bp\":\"e\",\"ts\":-1}]}"),
-                     0);
+    ck_assert_int_eq(
+        read_text(
+            "{\"traceEvents\":[\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::add\",\"pid\":12,\"tid\":\"t\","
+            "\"ts\":5245421550931.400,\"dur\":12.005,\"x\":[{}],\"args\":{\"External id\":1,\"Ev Idx\":7,"
+            "\"Sequence number\":3,\"Fwd thread id\":1,\"finished\":false,\"deep\":{\"Ev Idx\":9}}},"
+            "{\"ph\":\"f\",\"id\":4,\"bp\":\"e\",\"ts\":-1}]}"),
+        0);
     ck_assert_uint_eq(result.events, 2);
     ck_assert(result.found_events);
     const struct tp_trace_event *event = &events[0];
@@ -104,7 +109,8 @@ END_TEST
 
 START_TEST(members_around)
 {
-    ck_assert_int_eq(read_text("{\"a\":\"x\",\"b\":[1,{\"c\":2}],\"tprof\":{\"kept\":5,\"window\":{\"begin\":1.5,\"end\":null},\"p\":true},"
+    ck_assert_int_eq(read_text("{\"a\":\"x\",\"b\":[1,{\"c\":2}],\"tprof\":{\"kept\":5,\"window\":{\"begin\":1.5,"
+                               "\"end\":null},\"p\":true},"
                                "\"traceEvents\":[{\"kept\":1}],\"e\":{},\"a\":false}"),
                      0);
     ck_assert_str_eq(members, "a=x;tprof/kept=5;tprof/window/begin=1.5;tprof/window/end=null;tprof/p=true;"
@@ -149,7 +155,8 @@ END_TEST
 
 START_TEST(broken_off)
 {
-    static const char text[] = "{\"tprof\":{\"kept\":1},\"traceEvents\":[{\"ph\":\"X\",\"args\":{\"Ev Idx\":1}},{\"ph\":\"i\"}],\"z\":0}";
+    static const char text[] =
+        "{\"tprof\":{\"kept\":1},\"traceEvents\":[{\"ph\":\"X\",\"args\":{\"Ev Idx\":1}},{\"ph\":\"i\"}],\"z\":0}";
     char part[sizeof text];
     for (size_t length = 0; length < sizeof text - 1; length++) {
         memcpy(part, text, length);
