@@ -74,6 +74,11 @@ $(BUILD)/test/unit/run: $(call objects,$(UNIT)) $(BUILD)/libcore.a
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(CHECK_LIBS) $(JANSSON) -pthread -ldl -lm
 
+# Programs that tests run: test/tools/NAME.c. They may use what the unit tests share.
+$(BUILD)/test/tools/%: $(BUILD)/test/tools/%.o $(BUILD)/test/unit/trace_feed.o $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) -pthread -ldl -lm
+
 .PHONY: unit
 unit: $(BUILD)/test/unit/run ## unit tests alone (CK_RUN_SUITE=name picks one)
 	$(BUILD)/test/unit/run
@@ -95,4 +100,24 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 -include $(BUILD)/test/property/schedule_driver.d
--include $(patsubst %.c,$(BUILD)/%.d,$(AGENT) $(OUTPUT) $(LIBRARY) $(TOOLS) $(UNIT))
+-include $(patsubst %.c,$(BUILD)/%.d,$(AGENT) $(OUTPUT) $(LIBRARY) $(TOOLS) $(UNIT) $(wildcard test/tools/*.c))
+
+# Programs that tests run, one file each.
+DRIVERS := $(patsubst test/tools/%.c,%,$(wildcard test/tools/*_driver.c))
+$(BUILD)/test/tools/check_driver: $(call objects,tools/check.c tools/findings.c $(wildcard tools/trace_*.c))
+$(addprefix $(BUILD)/test/tools/,$(DRIVERS)): $(BUILD)/test/tools/%: $(BUILD)/test/tools/%.o $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(BUILD)/libcore.a $(SANITIZER) $(LDFLAGS) $(ZLIB) -pthread -ldl -lm
+
+.PHONY: drivers
+drivers: $(addprefix $(BUILD)/test/tools/,$(DRIVERS))
+
+# The fuzz target without a fuzzing engine, over the inputs of the cases.
+$(BUILD)/test/fuzz/replay_trace_in: test/fuzz/fuzz_trace_in.c $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -DREPLAY -o $@ $^ $(ZLIB) -pthread
+
+.PHONY: replay
+replay: $(BUILD)/test/fuzz/replay_trace_in ## fuzz targets over the inputs of test/cases
+	$(BUILD)/test/fuzz/replay_trace_in test/cases/check/*/input.json

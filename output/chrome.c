@@ -57,7 +57,7 @@ struct chrome {
     struct tp_sink *sink;
     struct tp_arena *arena;
     const struct tp_cycle_report *report;
-    uint64_t base_ns, begin_ns, first_ns, last_ns, next_index;
+    uint64_t base_ns, begin_ns, first_ns, last_ns, next_index, shown;
     bool show_ops, show_annotations;
     struct tp_fwdbwd flow;
     struct tp_step_slices slices;
@@ -380,6 +380,7 @@ static int chrome_segment(void *state, const struct tp_event *events, size_t cou
         if (chrome->last_ns < event->end_ns)
             chrome->last_ns = event->end_ns;
         write_slice(chrome, thread, tid, event);
+        chrome->shown++;
     }
     int status = chrome->show_ops ? tp_fwdbwd_segment(&chrome->flow, events, count, write_link, chrome) : 0;
     return status < 0 ? status : tp_sink_status(chrome->sink);
@@ -539,7 +540,7 @@ static int chrome_end(void *state, const struct tp_model_counts *counts)
     write_loss(chrome, counts->lost, "", report->window_end_ns);
     write_closing(chrome);
     tp_json_close_array(&chrome->json);
-    tp_chrome_write_tail(&chrome->json, report, counts);
+    tp_chrome_write_tail(&chrome->json, report, counts, chrome->shown);
     tp_json_close_object(&chrome->json);
     tp_sink_put(chrome->sink, "\n", 1);
     return tp_sink_status(chrome->sink);

@@ -237,7 +237,7 @@ static void write_steps(struct tp_json *json, const struct tp_cycle_report *repo
 }
 
 void tp_chrome_write_tail(struct tp_json *json, const struct tp_cycle_report *report,
-                          const struct tp_model_counts *counts)
+                          const struct tp_model_counts *counts, uint64_t shown)
 {
     const struct tp_identity *identity = report->identity;
     tp_json_key(json, "tprof");
@@ -247,6 +247,7 @@ void tp_chrome_write_tail(struct tp_json *json, const struct tp_cycle_report *re
     tp_json_u64_member(json, "cycle", report->cycle);
     tp_json_u64_member(json, "kept", counts->kept);
     tp_json_u64_member(json, "lost", counts->lost + report->lost_before);
+    tp_json_u64_member(json, "shown", shown);
     tp_json_u64_member(json, "unfinished", counts->unfinished);
     tp_json_u64_member(json, "names_cut", counts->names_cut);
     tp_json_u64_member(json, "damaged", counts->damaged);

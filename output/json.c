@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "utf8.h"
+
 /* A string is escaped in pieces of this size straight into the sink, whatever its length. */
 #define PIECE 4096
 
@@ -20,32 +22,6 @@ static const uint8_t kind_of[256] = {
 static const char short_of[128] = {
     ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\',
 };
-
-/* Length of the valid UTF-8 sequence at text, 0 if there is none (Unicode standard, table 3-7). */
-static size_t sequence_length(const unsigned char *text, size_t bytes)
-{
-    unsigned char lead = text[0], low = 0x80, high = 0xbf;
-    size_t length;
-    if (lead >= 0xc2 && lead <= 0xdf) {
-        length = 2;
-    } else if (lead >= 0xe0 && lead <= 0xef) {
-        length = 3;
-        low = lead == 0xe0 ? 0xa0 : 0x80;   /* not overlong */
-        high = lead == 0xed ? 0x9f : 0xbf;  /* not a surrogate */
-    } else if (lead >= 0xf0 && lead <= 0xf4) {
-        length = 4;
-        low = lead == 0xf0 ? 0x90 : 0x80;
-        high = lead == 0xf4 ? 0x8f : 0xbf;  /* not above U+10FFFF */
-    } else {
-        return 0;
-    }
-    if (bytes < length || text[1] < low || text[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if (text[i] < 0x80 || text[i] > 0xbf)
-            return 0;
-    return length;
-}
 
 #define EACH(byte) ((uint64_t)(byte) * UINT64_C(0x0101010101010101))
 
@@ -77,7 +53,9 @@ size_t tp_json_escape(char *ret, const char *text, size_t bytes)
         if (in == end)
             break;
         size_t length;
-        switch (kind_of[*in]) {
+        /* Perfetto takes the quote behind a last backslash for an escaped one: there it is written by its number. */
+        bool last_backslash = *in == '\\' && in + 1 == end;
+        switch (last_backslash ? UNICODE : kind_of[*in]) {
         case SHORT:
             *out++ = '\\';
             *out++ = short_of[*in++];
@@ -90,7 +68,7 @@ size_t tp_json_escape(char *ret, const char *text, size_t bytes)
             in++;
             break;
         default:
-            length = sequence_length(in, (size_t)(end - in));
+            length = tp_utf8_sequence(in, (size_t)(end - in));
             memcpy(out, length ? (const char *)in : "\xef\xbf\xbd", length ? length : 3);
             out += length ? length : 3;
             in += length ? length : 1;

@@ -11,6 +11,7 @@ struct gap {
 
 struct tp_step_edge_place {
     uint64_t time;
+    uint64_t limit; /* the next edge: what lies behind this one is drawn before it */
     bool moved;     /* to gap.after, the end of a range around it */
     struct gap gap; /* around the edge, or behind the end of the range */
     uint64_t latest; /* of the stamps seen from this edge on, up to the next edge */
@@ -28,20 +29,29 @@ struct tp_step_place {
 
 /* To behind a later stamp. What follows it is known if nothing behind it was seen yet, or if the old neighbour is still one;
  * else the worst is assumed. */
-static void move_gap(struct gap *gap, uint64_t after, uint64_t latest)
+static void move_gap(struct gap *gap, const struct tp_step_edge_place *edge, uint64_t after)
 {
     gap->after = after;
     if (gap->before <= after)
-        gap->before = latest > after ? after + 1 : UINT64_MAX;
+        gap->before = edge->latest > after ? after + 1 : edge->limit;
 }
 
-static uint64_t in_gap(const struct gap *gap, uint64_t wish)
+/* Readers keep microseconds as doubles, whose last digit is a nanosecond: stamps closer than this may change places. */
+#define DISTANCE 4
+
+/* Where the step before the gap ends and the one behind it starts: near wish, apart from each other and from the stamps
+ * on both sides as far as there is room. */
+static void place_in_gap(const struct gap *gap, uint64_t wish, uint64_t *ret_end, uint64_t *ret_start)
 {
-    if (gap->before - gap->after < 2)
-        return gap->after;
-    if (wish <= gap->after)
-        return gap->after + 1;
-    return wish < gap->before ? wish : gap->before - 1;
+    uint64_t room = gap->before - gap->after;
+    uint64_t distance = room / 4 < DISTANCE ? room / 4 : DISTANCE, least = distance ? distance : 1;
+    if (room < 2) {
+        *ret_end = *ret_start = gap->after;
+        return;
+    }
+    uint64_t low = gap->after + least, high = gap->before - least - distance;
+    *ret_end = wish < low ? low : wish > high ? high : wish;
+    *ret_start = *ret_end + distance;
 }
 
 struct tp_step_thread *tp_step_slices_thread(struct tp_step_slices *slices, uint64_t serial)
@@ -57,7 +67,7 @@ static size_t add_edge(struct tp_step_thread *thread, uint64_t time)
 {
     if (thread->edge_count == 0 || thread->edges[thread->edge_count - 1].time < time)
         thread->edges[thread->edge_count++] =
-            (struct tp_step_edge_place){.time = time, .gap = {0, UINT64_MAX}, .starts = NO_STEP};
+            (struct tp_step_edge_place){.time = time, .limit = UINT64_MAX, .starts = NO_STEP};
     return thread->edge_count - 1;
 }
 
@@ -98,6 +108,16 @@ int tp_step_slices_init(struct tp_step_slices *slices, const struct tp_step_span
         step->last = add_edge(step->thread, end);
         step->thread->edges[step->first].starts = i;
     }
+    for (size_t i = 0; i < slices->thread_count; i++) {
+        struct tp_step_thread *thread = &slices->threads[i];
+        for (size_t k = 0; k < thread->edge_count; k++) {
+            struct tp_step_edge_place *edge = &thread->edges[k];
+            if (k + 1 < thread->edge_count)
+                edge->limit = edge[1].time;
+            edge->gap.before = edge->limit;
+            edge->gap.after = k > 0 ? edge[-1].time : 0;
+        }
+    }
     return 0;
 }
 
@@ -118,8 +138,8 @@ static size_t edges_up_to(struct tp_step_thread *thread, uint64_t time)
     return thread->near = low;
 }
 
-/* A stamp narrows the gaps that it borders on. */
-static void see_stamp(struct tp_step_slices *slices, struct tp_step_thread *thread, uint64_t stamp)
+/* A stamp narrows the gap of the next edge, */
+static void see_before_edge(struct tp_step_thread *thread, uint64_t stamp)
 {
     size_t behind = edges_up_to(thread, stamp);
     if (behind < thread->edge_count) {
@@ -127,6 +147,13 @@ static void see_stamp(struct tp_step_slices *slices, struct tp_step_thread *thre
         if (!edge->moved && edge->gap.after < stamp)
             edge->gap.after = stamp;
     }
+}
+
+/* and that of the edge before it. */
+static void see_stamp(struct tp_step_slices *slices, struct tp_step_thread *thread, uint64_t stamp)
+{
+    size_t behind = edges_up_to(thread, stamp);
+    see_before_edge(thread, stamp);
     if (behind > 0) {
         struct tp_step_edge_place *edge = &thread->edges[behind - 1];
         if (edge->latest < stamp)
@@ -148,7 +175,7 @@ static void bend_start(struct tp_step_slices *slices, const struct tp_step_edge_
     if (!step->bent)
         step->bend = edge->gap;
     step->bent = true;
-    move_gap(&step->bend, after, edge->latest);
+    move_gap(&step->bend, edge, after);
 }
 
 void tp_step_slices_see(struct tp_step_slices *slices, struct tp_step_thread *thread, uint64_t start_ns,
@@ -159,11 +186,13 @@ void tp_step_slices_see(struct tp_step_slices *slices, struct tp_step_thread *th
     see_stamp(slices, thread, start_ns);
     if (behind - first != 1)
         see_stamp(slices, thread, end_ns);
+    else
+        see_before_edge(thread, end_ns); /* the edge inside goes behind it */
     if (behind - first == 1) {
         struct tp_step_edge_place *edge = &thread->edges[first];
         if (!edge->moved || edge->gap.after < end_ns) {
             edge->moved = true;
-            move_gap(&edge->gap, end_ns, edge->latest);
+            move_gap(&edge->gap, edge, end_ns);
         }
     } else if (behind - first >= 2) {
         if (first > 0)
@@ -179,10 +208,12 @@ bool tp_step_slices_get(const struct tp_step_slices *slices, size_t step, uint64
         return false;
     const struct tp_step_edge_place *first = &place->thread->edges[place->first];
     const struct tp_step_edge_place *last = &place->thread->edges[place->last];
-    uint64_t start = in_gap(&first->gap, first->moved ? first->gap.after : first->time);
-    uint64_t end = in_gap(&last->gap, last->moved ? last->gap.after : last->time);
+    uint64_t start, end, unused;
+    place_in_gap(&first->gap, first->moved ? first->gap.after : first->time, &unused, &start);
+    place_in_gap(&last->gap, last->moved ? last->gap.after : last->time, &end, &unused);
     if (place->bent) {
-        uint64_t bent = in_gap(&place->bend, place->bend.after);
+        uint64_t bent;
+        place_in_gap(&place->bend, place->bend.after, &unused, &bent);
         if (bent > start)
             start = bent;
     }

@@ -7,8 +7,10 @@
  *   - one edge inside R: the edge is drawn at R's end (of the longest such R);
  *   - two or more: the step in which R starts is drawn from R's start on, the step in which R ends from R's end on, and
  *     the whole steps between them nest in R.
- * Then an edge is moved by a nanosecond where a stamp stands on it, so that no two starts of the thread are equal. Where
- * stamps leave no nanosecond free, a step's end may equal the end of the range before it.
+ * Then an edge is moved by a few nanoseconds, so that a step's stamps stand apart from those of the ranges beside it and
+ * of its neighbour. Where the thread's stamps leave no room, or a long range comes after those inside it, a step's end
+ * may equal the end of the range before it, or its start that of the longer range around it; it is written later,
+ * which readers take for inside.
  *
  * A stream: every range is seen once, in any order; memory goes with the number of steps. Only what is drawn is
  * moved; the true times are elsewhere (tprof object of the trace, summary.json).

@@ -1,0 +1,375 @@
+#include "averages.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define FIRST_ROWS 256
+/* Ids of names are taken by this cache; a name is looked up by content only when its place is another's. */
+#define CACHE 1024
+/* Ranges around whole steps that are remembered: a program has a few. */
+#define AROUND_MAX 64
+/* Open ranges that wait for the time of one inside them that is left out. */
+#define OWED_MAX 256
+#define NO_ROW UINT32_MAX
+
+struct cached {
+    uint32_t name_id, row; /* row: index + 1, or NO_ROW for a name that is left out; 0: empty */
+    bool annotation;
+};
+
+struct around {
+    uint64_t start_ns, end_ns, serial;
+    uint32_t row;
+};
+
+struct owed {
+    uint64_t index, ns;
+};
+
+struct tp_averages {
+    struct tp_arena *arena;
+    struct tp_average *rows;
+    size_t count, capacity, max_rows, name_bytes;
+    uint32_t *slots; /* index + 1 by hash, open addressing, a power of two */
+    size_t slot_count;
+    size_t others; /* index + 1 */
+    struct cached cache[CACHE];
+    /* Steps. */
+    const struct tp_step_span *steps;
+    size_t step_count, near;
+    uint64_t begin_ns, end_ns; /* the window: steps are clipped to it */
+    uint64_t *inside_ns;       /* by step: self times of what lies inside */
+    struct around around[AROUND_MAX];
+    size_t around_count;
+    struct owed owed[OWED_MAX];
+    size_t owed_count;
+};
+
+/* FNV-1a, a word at a time, with a final mix. */
+static uint64_t hash_of(const char *name, size_t bytes, bool annotation)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) + annotation;
+    for (; bytes >= 8; name += 8, bytes -= 8) {
+        uint64_t word;
+        memcpy(&word, name, 8);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    for (; bytes > 0; name++, bytes--)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    hash ^= hash >> 32;
+    hash *= UINT64_C(0xd6e8feb86659fd93);
+    return hash ^ hash >> 32;
+}
+
+static int grow(struct tp_averages *averages)
+{
+    size_t capacity = averages->capacity ? averages->capacity * 2 : FIRST_ROWS;
+    struct tp_average *rows = tp_arena_alloc(averages->arena, capacity * sizeof *rows);
+    uint32_t *slots = tp_arena_alloc(averages->arena, capacity * 2 * sizeof *slots);
+    if (!rows || !slots)
+        return -ENOMEM;
+    if (averages->count)
+        memcpy(rows, averages->rows, averages->count * sizeof *rows);
+    for (size_t i = 0; i < averages->count; i++) {
+        size_t at = rows[i].hash & (capacity * 2 - 1);
+        while (slots[at])
+            at = (at + 1) & (capacity * 2 - 1);
+        slots[at] = (uint32_t)i + 1;
+    }
+    averages->rows = rows;
+    averages->capacity = capacity;
+    averages->slots = slots;
+    averages->slot_count = capacity * 2;
+    return 0;
+}
+
+static int64_t add_row(struct tp_averages *averages, const char *name, size_t bytes, bool annotation, uint64_t hash)
+{
+    if (averages->count == averages->capacity && grow(averages) < 0)
+        return -ENOMEM;
+    char *copy = tp_arena_copy(averages->arena, name, bytes);
+    if (!copy)
+        return -ENOMEM;
+    size_t at = hash & (averages->slot_count - 1);
+    while (averages->slots[at])
+        at = (at + 1) & (averages->slot_count - 1);
+    averages->rows[averages->count] =
+        (struct tp_average){.name = copy, .name_bytes = (uint32_t)bytes, .annotation = annotation, .hash = hash};
+    averages->slots[at] = (uint32_t)++averages->count;
+    return (int64_t)averages->count - 1;
+}
+
+static int64_t others_row(struct tp_averages *averages)
+{
+    if (!averages->others) {
+        /* Not the hash of a program's own range of that name. */
+        uint64_t hash = hash_of(TP_AVERAGES_OTHERS, strlen(TP_AVERAGES_OTHERS), false) + 1;
+        int64_t row = add_row(averages, TP_AVERAGES_OTHERS, strlen(TP_AVERAGES_OTHERS), false, hash);
+        if (row < 0)
+            return row;
+        averages->others = (size_t)row + 1;
+    }
+    return (int64_t)averages->others - 1;
+}
+
+/* The row of the name, made if it is new and there is room for it; negative: out of memory. */
+static int64_t row_of(struct tp_averages *averages, const char *name, size_t bytes, bool annotation, bool async)
+{
+    uint64_t hash = hash_of(name, bytes, annotation);
+    for (size_t at = hash & (averages->slot_count - 1); averages->slots[at];
+         at = (at + 1) & (averages->slot_count - 1)) {
+        const struct tp_average *row = &averages->rows[averages->slots[at] - 1];
+        if (row->hash == hash && row->name_bytes == bytes && row->annotation == annotation &&
+            memcmp(row->name, name, bytes) == 0)
+            return averages->slots[at] - 1;
+    }
+    if (averages->count - (averages->others > 0) >= averages->max_rows ||
+        bytes > TP_AVERAGES_MAX_NAME_BYTES - averages->name_bytes)
+        return others_row(averages);
+    int64_t row = add_row(averages, name, bytes, annotation, hash);
+    if (row >= 0) {
+        averages->name_bytes += bytes;
+        averages->rows[row].async = async;
+    }
+    return row;
+}
+
+static bool begins_with(const char *name, size_t bytes, const char *prefix)
+{
+    return bytes >= strlen(prefix) && memcmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* Names that torch's tables leave out. */
+static bool left_out(const char *name, size_t bytes)
+{
+    static const char *const names[] = {"profiler::_record_function_enter", "profiler::_record_function_enter_new",
+                                        "profiler::_record_function_exit",  "aten::is_leaf",
+                                        "aten::output_nr",                  "aten::_version"};
+    for (size_t i = 0; i < TP_COUNT(names); i++)
+        if (bytes == strlen(names[i]) && memcmp(name, names[i], bytes) == 0)
+            return true;
+    return false;
+}
+
+static int64_t row_of_event(struct tp_averages *averages, const struct tp_event *event)
+{
+    bool annotation = event->scope == TP_SCOPE_USER_SCOPE, async = event->flags & TP_EVENT_ASYNC;
+    struct cached *cached = &averages->cache[event->name_id % CACHE];
+    if (event->name_id && cached->row && cached->name_id == event->name_id && cached->annotation == annotation)
+        return cached->row == NO_ROW ? NO_ROW : (int64_t)cached->row - 1;
+    const char *name = event->name;
+    size_t bytes = event->name_bytes;
+    if (begins_with(name, bytes, "ProfilerStep#")) {
+        name = "ProfilerStep*";
+        bytes = strlen(name);
+    }
+    int64_t row = left_out(name, bytes) ? NO_ROW : row_of(averages, name, bytes, annotation, async);
+    if (event->name_id && row >= 0)
+        *cached = (struct cached){event->name_id, row == NO_ROW ? NO_ROW : (uint32_t)row + 1, annotation};
+    return row;
+}
+
+/* Steps. */
+
+/* The step in which the time lies, or the first one after it; step_count: none. */
+static size_t step_at(struct tp_averages *averages, uint64_t ns)
+{
+    size_t near = averages->near;
+    if (near < averages->step_count && averages->steps[near].start_ns <= ns && ns < averages->steps[near].end_ns)
+        return near;
+    size_t low = 0, high = averages->step_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (averages->steps[middle].end_ns <= ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return averages->near = low;
+}
+
+/* A range belongs to the step in which it starts, unless it goes on over the whole next one. */
+static void see_step(struct tp_averages *averages, const struct tp_event *event, uint32_t row)
+{
+    size_t step = step_at(averages, event->start_ns);
+    if (step == averages->step_count)
+        return;
+    const struct tp_step_span *spans = averages->steps;
+    bool around = spans[step].start_ns >= event->start_ns && spans[step].end_ns <= event->end_ns;
+    if (step + 1 < averages->step_count && spans[step + 1].end_ns <= event->end_ns)
+        around = true;
+    if (around) {
+        if (row != NO_ROW && averages->around_count < AROUND_MAX)
+            averages->around[averages->around_count++] =
+                (struct around){event->start_ns, event->end_ns, event->thread->serial, row};
+    } else if (spans[step].start_ns <= event->start_ns && spans[step].thread.serial == event->thread->serial) {
+        averages->inside_ns[step] += event->self_ns;
+    }
+}
+
+static uint64_t take(uint64_t *from, uint64_t amount)
+{
+    if (amount > *from)
+        amount = *from;
+    *from -= amount;
+    return amount;
+}
+
+static int add_steps(struct tp_averages *averages)
+{
+    int64_t row = -1;
+    for (size_t i = 0; i < averages->step_count; i++) {
+        const struct tp_step_span *step = &averages->steps[i];
+        uint64_t start = step->start_ns > averages->begin_ns ? step->start_ns : averages->begin_ns;
+        uint64_t end = step->end_ns < averages->end_ns ? step->end_ns : averages->end_ns;
+        if (end <= start)
+            continue;
+        if (row < 0 && (row = row_of(averages, "ProfilerStep*", 13, true, false)) < 0)
+            return -ENOMEM;
+        uint64_t self = end - start;
+        take(&self, averages->inside_ns[i]);
+        averages->rows[row].count++;
+        averages->rows[row].total_ns += end - start;
+        averages->rows[row].self_ns += self;
+        /* The innermost range around the step had this time for its own. */
+        const struct around *inner = NULL;
+        for (size_t k = 0; k < averages->around_count; k++) {
+            const struct around *around = &averages->around[k];
+            if (around->serial == step->thread.serial && around->start_ns <= step->start_ns &&
+                step->end_ns <= around->end_ns &&
+                (!inner || around->end_ns - around->start_ns < inner->end_ns - inner->start_ns))
+                inner = around;
+        }
+        if (inner)
+            take(&averages->rows[inner->row].self_ns, self);
+    }
+    return 0;
+}
+
+/* The consumer. */
+
+struct tp_averages *tp_averages_new(struct tp_arena *arena, size_t max_rows)
+{
+    struct tp_averages *averages = tp_arena_alloc(arena, sizeof *averages);
+    if (!averages)
+        return NULL;
+    averages->arena = arena;
+    averages->max_rows = max_rows ? max_rows : TP_AVERAGES_MAX_ROWS;
+    return grow(averages) < 0 ? NULL : averages;
+}
+
+struct tp_averages *tp_averages_begin(const struct tp_cycle_report *report, struct tp_arena *arena)
+{
+    struct tp_averages *averages = tp_averages_new(arena, 0);
+    if (!averages || report->steps_by_program || report->step_count == 0)
+        return averages;
+    averages->steps = report->steps;
+    averages->step_count = report->step_count;
+    averages->begin_ns = report->window_begin_ns;
+    averages->end_ns = report->window_end_ns;
+    averages->inside_ns = tp_arena_alloc(arena, report->step_count * sizeof *averages->inside_ns);
+    return averages->inside_ns ? averages : NULL;
+}
+
+/* Time of a range that is left out is its parent's own, as in torch. The parent is in the same segment, or comes in a
+ * later one. */
+static int give_to_parent(struct tp_averages *averages, const struct tp_event *events, size_t count,
+                          const struct tp_event *event)
+{
+    uint64_t ns = event->end_ns - event->start_ns;
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (events[middle].index < event->parent)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < count && events[low].index == event->parent) {
+        int64_t row = row_of_event(averages, &events[low]);
+        if (row >= 0 && row != NO_ROW)
+            averages->rows[row].self_ns += ns;
+        return row < 0 ? -ENOMEM : 0;
+    }
+    for (size_t i = 0; i < averages->owed_count; i++)
+        if (averages->owed[i].index == event->parent) {
+            averages->owed[i].ns += ns;
+            return 0;
+        }
+    if (averages->owed_count < OWED_MAX)
+        averages->owed[averages->owed_count++] = (struct owed){event->parent, ns};
+    return 0;
+}
+
+static uint64_t take_owed(struct tp_averages *averages, uint64_t index)
+{
+    for (size_t i = 0; i < averages->owed_count; i++)
+        if (averages->owed[i].index == index) {
+            uint64_t ns = averages->owed[i].ns;
+            averages->owed[i] = averages->owed[--averages->owed_count];
+            return ns;
+        }
+    return 0;
+}
+
+int tp_averages_segment(struct tp_averages *averages, const struct tp_event *events, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct tp_event *event = &events[i];
+        int64_t at = row_of_event(averages, event);
+        if (at < 0)
+            return -ENOMEM;
+        bool root = event->parent == UINT64_MAX;
+        if (averages->step_count && !(event->flags & TP_EVENT_ASYNC) && !(at == NO_ROW && root))
+            see_step(averages, event, (uint32_t)at);
+        if (at == NO_ROW) {
+            if (!root && give_to_parent(averages, events, count, event) < 0)
+                return -ENOMEM;
+            continue;
+        }
+        struct tp_average *row = &averages->rows[at];
+        row->count++;
+        row->total_ns += event->end_ns - event->start_ns;
+        row->self_ns += event->self_ns;
+        if (averages->owed_count)
+            row->self_ns += take_owed(averages, event->index);
+    }
+    return 0;
+}
+
+int tp_averages_end(struct tp_averages *averages)
+{
+    return averages->step_count ? add_steps(averages) : 0;
+}
+
+int tp_averages_merge(struct tp_averages *into, const struct tp_averages *from)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        const struct tp_average *row = &from->rows[i];
+        int64_t at = i + 1 == from->others
+                         ? others_row(into)
+                         : row_of(into, row->name, row->name_bytes, row->annotation, row->async);
+        if (at < 0)
+            return -ENOMEM;
+        into->rows[at].count += row->count;
+        into->rows[at].total_ns += row->total_ns;
+        into->rows[at].self_ns += row->self_ns;
+    }
+    return 0;
+}
+
+size_t tp_averages_count(const struct tp_averages *averages)
+{
+    return averages->count;
+}
+
+const struct tp_average *tp_averages_row(const struct tp_averages *averages, size_t row)
+{
+    return &averages->rows[row];
+}
+
+uint64_t tp_averages_others(const struct tp_averages *averages)
+{
+    return averages->others ? averages->rows[averages->others - 1].count : 0;
+}

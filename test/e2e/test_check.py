@@ -1,0 +1,134 @@
+"""`tprof check`: a folder per case (test/cases/check/NAME/input.json and expected), and real traces of torch.profiler.
+
+A new case is a new folder; CHECK_UPDATE=1 writes what is printed into its `expected`, to be read before it is
+committed.
+CHECK_DRIVER names the command; by default that of build/."""
+
+import gzip
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = ROOT / "test/cases/check"
+DRIVER = os.environ.get("CHECK_DRIVER", str(ROOT / "build/test/tools/check_driver"))
+
+
+def check(*arguments, cwd=None):
+    return subprocess.run([DRIVER, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, errors="replace")
+
+
+def expected_status(name):
+    return 0 if name.startswith("sound-") else 1
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in CASES.iterdir()))
+def test_case(name):
+    got = check("input.json", cwd=CASES / name)
+    assert got.stderr == ""
+    assert got.returncode == expected_status(name)
+    file = CASES / name / "expected"
+    if os.environ.get("CHECK_UPDATE") == "1":
+        file.write_text(got.stdout)
+    assert got.stdout == file.read_text()
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in CASES.iterdir()))
+def test_json_says_the_same(name):
+    """The JSON form is valid and holds the lines of the text form."""
+    got = check("--json", "input.json", cwd=CASES / name)
+    assert got.returncode == expected_status(name)
+    form = json.loads(got.stdout)
+    assert form["sound"] == (got.returncode == 0)
+    lines = []
+    for kind in dict.fromkeys(f["kind"] for f in form["findings"]):
+        shown = [f for f in form["findings"] if f["kind"] == kind]
+        for f in shown:
+            place = f"event {f['event']}, " if "event" in f else ""
+            place += f"byte {f['byte']}: " if "byte" in f else ""
+            lines.append(f"{kind}: {place}{f['text']}")
+        if form["counts"][kind] > len(shown):
+            lines.append(f"{kind}: and {form['counts'][kind] - len(shown)} more")
+    assert lines == (CASES / name / "expected").read_text().splitlines()[:-1]
+
+
+def test_gzip_is_the_same(tmp_path):
+    for name in ("sound-tprof", "nesting-straddle"):
+        data = (CASES / name / "input.json").read_bytes()
+        half = len(data) // 2
+        (tmp_path / "input.json").write_bytes(gzip.compress(data[:half]) + gzip.compress(data[half:]))
+        got = check("input.json", cwd=tmp_path)
+        assert got.stdout == (CASES / name / "expected").read_text()
+
+
+def test_wrong_use(tmp_path):
+    for arguments in ([], ["--what", "x"], ["a", "b"], [tmp_path / "missing"], [tmp_path]):
+        got = check(*arguments)
+        assert got.returncode == 2
+        assert got.stdout == ""
+        assert got.stderr.startswith("tprof check: ") and got.stderr.count("\n") == 1
+    got = check("--help")
+    assert got.returncode == 0 and got.stdout.startswith("usage: tprof check") and got.stderr == ""
+
+
+def profile_some(path, **options):
+    torch = pytest.importorskip("torch")
+    from torch.profiler import ProfilerActivity, profile, schedule
+
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+    optimizer = torch.optim.Adam(model.parameters())
+    with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=3, repeat=1),
+                 on_trace_ready=lambda p: p.export_chrome_trace(str(path)), **options) as profiler:
+        for _ in range(6):
+            optimizer.zero_grad()
+            model(torch.randn(8, 16)).sum().backward()
+            optimizer.step()
+            profiler.step()
+
+
+@pytest.mark.parametrize("suffix", ["json", "json.gz"])
+@pytest.mark.parametrize("options", [{}, {"record_shapes": True, "profile_memory": True, "with_flops": True}])
+def test_torch_is_sound(tmp_path, suffix, options):
+    path = tmp_path / ("t." + suffix)
+    profile_some(path, **options)
+    got = check(path)
+    assert got.returncode == 0, got.stdout
+    opened = gzip.open(path) if suffix == "json.gz" else open(path)
+    events = json.load(opened)["traceEvents"]
+    assert f": {len(events)} events, {sum(e['ph'] == 'X' for e in events)} slices on " in got.stdout
+    assert f" {sum(e['ph'] in 'sf' for e in events)} flow events: sound" in got.stdout
+
+
+def straddling(path):
+    """What the command should find, in Python: by row, slices sorted parents first, those that straddle set aside."""
+    rows, found = {}, set()
+    for number, e in enumerate(json.load(open(path))["traceEvents"]):
+        if e["ph"] == "X":
+            ts, dur = round(e["ts"] * 1000), round(e["dur"] * 1000)
+            rows.setdefault((str(e["pid"]), str(e["tid"])), []).append((ts, -dur, number))
+    for slices in rows.values():
+        stack = []
+        for ts, negative, number in sorted(slices):
+            while stack and stack[-1] <= ts:
+                stack.pop()
+            if stack and stack[-1] < ts - negative:
+                found.add(number)
+            else:
+                stack.append(ts - negative)
+    return found
+
+
+def test_torch_with_stacks_straddles(tmp_path):
+    """torch's Python frames and operators have two clocks; what is found is what there is, and nothing else."""
+    path = tmp_path / "t.json"
+    profile_some(path, with_stack=True)
+    got = check("--json", path)
+    form = json.loads(got.stdout)
+    wanted = straddling(path)
+    assert set(form["counts"]) <= {"nesting"}
+    assert form["counts"].get("nesting", 0) == len(wanted)
+    assert {f["event"] for f in form["findings"]} <= wanted
+    assert got.returncode == (1 if wanted else 0)

@@ -1,0 +1,116 @@
+#include "findings.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../output/json.h"
+
+const char *finding_kind_name(enum finding_kind kind)
+{
+    static const char *const names[FINDING_KINDS] = {
+        [FINDING_GZIP] = "gzip",
+        [FINDING_JSON] = "json",
+        [FINDING_TOP_LEVEL] = "top-level",
+        [FINDING_EVENT] = "event",
+        [FINDING_DURATION] = "duration",
+        [FINDING_NESTING] = "nesting",
+        [FINDING_DUPLICATE] = "duplicate",
+        [FINDING_BEGIN_END] = "begin-end",
+        [FINDING_FLOW] = "flow",
+        [FINDING_INDEX] = "index",
+        [FINDING_STEP] = "step",
+        [FINDING_COUNT] = "count",
+        [FINDING_WINDOW] = "window",
+    };
+    return names[kind];
+}
+
+void findings_add(struct findings *findings, enum finding_kind kind, uint64_t event, uint64_t offset,
+                  const char *format, ...)
+{
+    uint64_t at = findings->count[kind]++;
+    if (at >= FINDINGS_SHOWN)
+        return;
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?'; /* a name may hold anything; a finding is one line */
+    findings->shown[kind][at] = (struct finding){event, offset, strdup(text)};
+}
+
+uint64_t findings_total(const struct findings *findings)
+{
+    uint64_t total = 0;
+    for (size_t kind = 0; kind < FINDING_KINDS; kind++)
+        total += findings->count[kind];
+    return total;
+}
+
+void findings_print(const struct findings *findings, FILE *file)
+{
+    for (unsigned kind = 0; kind < FINDING_KINDS; kind++) {
+        const char *name = finding_kind_name((enum finding_kind)kind);
+        uint64_t count = findings->count[kind], shown = count < FINDINGS_SHOWN ? count : FINDINGS_SHOWN;
+        for (uint64_t i = 0; i < shown; i++) {
+            const struct finding *finding = &findings->shown[kind][i];
+            fprintf(file, "%s: ", name);
+            if (finding->event != NO_PLACE)
+                fprintf(file, "event %llu, ", (unsigned long long)finding->event);
+            if (finding->offset != NO_PLACE)
+                fprintf(file, "byte %llu: ", (unsigned long long)finding->offset);
+            fprintf(file, "%s\n", finding->text ? finding->text : "(no memory for the text)");
+        }
+        if (count > shown)
+            fprintf(file, "%s: and %llu more\n", name, (unsigned long long)(count - shown));
+    }
+}
+
+void print_json_string(const char *text, FILE *file)
+{
+    size_t bytes = strlen(text);
+    char *escaped = malloc(bytes * TP_JSON_ESCAPE_MAX + 1);
+    size_t length = escaped ? tp_json_escape(escaped, text, bytes) : 0;
+    fprintf(file, "\"%.*s\"", (int)length, escaped ? escaped : "");
+    free(escaped);
+}
+
+void findings_print_json(const struct findings *findings, FILE *file)
+{
+    const char *comma = "";
+    fprintf(file, "\"counts\":{");
+    for (unsigned kind = 0; kind < FINDING_KINDS; kind++) {
+        if (findings->count[kind] == 0)
+            continue;
+        fprintf(file, "%s\"%s\":%llu", comma, finding_kind_name((enum finding_kind)kind),
+                (unsigned long long)findings->count[kind]);
+        comma = ",";
+    }
+    fprintf(file, "},\"findings\":[");
+    comma = "";
+    for (unsigned kind = 0; kind < FINDING_KINDS; kind++)
+        for (uint64_t i = 0; i < findings->count[kind] && i < FINDINGS_SHOWN; i++) {
+            const struct finding *finding = &findings->shown[kind][i];
+            fprintf(file, "%s\n{\"kind\":\"%s\",", comma, finding_kind_name((enum finding_kind)kind));
+            if (finding->event != NO_PLACE)
+                fprintf(file, "\"event\":%llu,", (unsigned long long)finding->event);
+            if (finding->offset != NO_PLACE)
+                fprintf(file, "\"byte\":%llu,", (unsigned long long)finding->offset);
+            fprintf(file, "\"text\":");
+            print_json_string(finding->text ? finding->text : "", file);
+            fprintf(file, "}");
+            comma = ",";
+        }
+    fprintf(file, "]");
+}
+
+void findings_free(struct findings *findings)
+{
+    for (size_t kind = 0; kind < FINDING_KINDS; kind++)
+        for (size_t i = 0; i < FINDINGS_SHOWN; i++)
+            free(findings->shown[kind][i].text);
+}

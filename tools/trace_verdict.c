@@ -1,0 +1,248 @@
+#include "trace_judge_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_signed(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Parents before children; equal slices beside each other. */
+static int by_start(const void *a, const void *b)
+{
+    const struct slice *x = a, *y = b;
+    int order = compare_signed(x->start_ns, y->start_ns);
+    if (order == 0)
+        order = compare_signed(y->duration_ns, x->duration_ns);
+    if (order == 0)
+        order = compare(x->name_hash, y->name_hash);
+    return order ? order : compare(x->event, y->event);
+}
+
+static int by_row(const void *a, const void *b)
+{
+    const struct flow_event *x = a, *y = b;
+    int order = compare(x->row, y->row);
+    return order ? order : compare_signed(x->ns, y->ns);
+}
+
+static int by_flow(const void *a, const void *b)
+{
+    const struct flow_event *x = a, *y = b;
+    int order = compare(x->key, y->key);
+    return order ? order : compare(x->event, y->event);
+}
+
+static int by_process(const void *a, const void *b)
+{
+    const struct step *x = a, *y = b;
+    int order = compare(x->process, y->process);
+    if (order == 0)
+        order = compare_signed(x->ns, y->ns);
+    return order ? order : compare(x->event, y->event);
+}
+
+static void sort(void *array, size_t count, size_t size, int (*order)(const void *, const void *))
+{
+    for (size_t i = 1; i < count; i++)
+        if (order((char *)array + (i - 1) * size, (char *)array + i * size) > 0) {
+            qsort(array, count, size, order);
+            return;
+        }
+}
+
+static int64_t end_of(const struct slice *slice)
+{
+    return slice->start_ns + slice->duration_ns;
+}
+
+/* A slice that straddles another is set aside, as viewers do: one fault is one finding. */
+static void judge_nesting(struct judge *judge, const struct row *row, const struct slice **stack)
+{
+    size_t depth = 0;
+    for (size_t i = 0; i < row->count; i++) {
+        const struct slice *slice = &row->slices[i];
+        if (i > 0 && by_start(&slice[-1], slice) < 0 && slice[-1].start_ns == slice->start_ns &&
+            slice[-1].duration_ns == slice->duration_ns && slice[-1].name_hash == slice->name_hash)
+            findings_add(judge->findings, FINDING_DUPLICATE, slice->event, slice->offset,
+                         "on row %s / %s, with the same time, duration and name as event %u (byte %llu)", row->pid,
+                         row->tid, slice[-1].event, (unsigned long long)slice[-1].offset);
+        while (depth > 0 && end_of(stack[depth - 1]) <= slice->start_ns)
+            depth--;
+        if (depth > 0 && end_of(stack[depth - 1]) < end_of(slice)) {
+            const struct slice *outer = stack[depth - 1];
+            findings_add(
+                judge->findings, FINDING_NESTING, slice->event, slice->offset,
+                "on row %s / %s, begins %lld ns before the end of event %u (byte %llu) and ends %lld ns after it",
+                row->pid, row->tid, (long long)(end_of(outer) - slice->start_ns), outer->event,
+                (unsigned long long)outer->offset, (long long)(end_of(slice) - end_of(outer)));
+            continue;
+        }
+        stack[depth++] = slice;
+    }
+}
+
+static void judge_window(struct judge *judge, const struct row *row)
+{
+    if (!row->judged_window || judge->several_ends)
+        return;
+    for (size_t i = 0; i < row->count; i++) {
+        const struct slice *slice = &row->slices[i];
+        if (judge->has_begin && slice->start_ns < judge->begin_ns)
+            findings_add(judge->findings, FINDING_WINDOW, slice->event, slice->offset,
+                         "begins %lld ns before the record window", (long long)(judge->begin_ns - slice->start_ns));
+        else if (judge->has_end && end_of(slice) > judge->end_ns)
+            findings_add(judge->findings, FINDING_WINDOW, slice->event, slice->offset,
+                         "ends %lld ns after the record window", (long long)(end_of(slice) - judge->end_ns));
+    }
+}
+
+static void judge_rows(struct judge *judge)
+{
+    for (size_t i = 0; i < judge->row_count; i++) {
+        struct row *row = &judge->rows[i];
+        for (size_t k = 0; k < row->open_count; k++)
+            findings_add(judge->findings, FINDING_BEGIN_END, row->open[k].event, row->open[k].offset,
+                         "a begin without an end");
+        sort(row->slices, row->count, sizeof *row->slices, by_start);
+        const struct slice **stack = malloc((row->count + 1) * sizeof(const struct slice *));
+        if (stack)
+            judge_nesting(judge, row, stack);
+        else
+            findings_add(judge->findings, FINDING_NESTING, NO_PLACE, NO_PLACE, "not judged: out of memory");
+        free(stack);
+        judge_window(judge, row);
+    }
+}
+
+/* Flows. */
+
+/* Each flow event is at a slice of its row: a start or an enclosing end inside of one, another end before the next one.
+ */
+static void judge_binding(struct judge *judge)
+{
+    sort(judge->flows, judge->flow_count, sizeof *judge->flows, by_row);
+    size_t at = 0;
+    int64_t last_end = INT64_MIN;
+    for (size_t i = 0; i < judge->flow_count; i++) {
+        const struct flow_event *flow = &judge->flows[i];
+        const struct row *row = &judge->rows[flow->row];
+        if (i == 0 || flow->row != judge->flows[i - 1].row) {
+            at = 0;
+            last_end = INT64_MIN;
+        }
+        for (; at < row->count && row->slices[at].start_ns <= flow->ns; at++)
+            if (last_end < end_of(&row->slices[at]))
+                last_end = end_of(&row->slices[at]);
+        bool inside = at > 0 && last_end >= flow->ns;
+        bool before = at < row->count || (at > 0 && row->slices[at - 1].start_ns == flow->ns);
+        if (flow->phase == 'f' && !flow->encloses ? !before : !inside)
+            findings_add(judge->findings, FINDING_FLOW, flow->event, flow->offset,
+                         "its row %s / %s has no slice for it", row->pid, row->tid);
+    }
+}
+
+static void judge_flow(struct judge *judge, const struct flow_event *events, size_t count)
+{
+    const struct flow_event *start = NULL, *end = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const struct flow_event *event = &events[i];
+        if (event->phase == 's' && start)
+            findings_add(judge->findings, FINDING_FLOW, event->event, event->offset,
+                         "a second start of the flow that event %u started", start->event);
+        else if (event->phase == 's')
+            start = event;
+        if (event->phase != 'f')
+            continue;
+        if (end && event->fwdbwd)
+            findings_add(judge->findings, FINDING_FLOW, event->event, event->offset,
+                         "a second end of the flow that event %u ended", end->event);
+        end = event; /* a launch of a graph has many */
+    }
+    if (!start)
+        findings_add(judge->findings, FINDING_FLOW, events->event, events->offset, "a flow without a start");
+    if (!end)
+        findings_add(judge->findings, FINDING_FLOW, events->event, events->offset, "a flow without an end");
+    for (size_t i = 0; start && i < count; i++) {
+        if (events[i].phase == 's')
+            continue;
+        if (events[i].ns < start->ns)
+            findings_add(judge->findings, FINDING_FLOW, events[i].event, events[i].offset,
+                         "is %lld ns before the start of its flow, event %u", (long long)(start->ns - events[i].ns),
+                         start->event);
+        else if (events[i].fwdbwd && events[i].ns == start->ns)
+            findings_add(judge->findings, FINDING_FLOW, events[i].event, events[i].offset,
+                         "a backward operator that begins with its forward one, event %u", start->event);
+    }
+}
+
+static void judge_flows(struct judge *judge)
+{
+    judge_binding(judge);
+    sort(judge->flows, judge->flow_count, sizeof *judge->flows, by_flow);
+    for (size_t from = 0, until; from < judge->flow_count; from = until) {
+        until = from + 1;
+        while (until < judge->flow_count && judge->flows[until].key == judge->flows[from].key)
+            until++;
+        judge_flow(judge, &judge->flows[from], until - from);
+    }
+}
+
+/* Steps and counts. */
+
+static void judge_steps(struct judge *judge)
+{
+    sort(judge->steps, judge->step_count, sizeof *judge->steps, by_process);
+    for (size_t i = 1; i < judge->step_count; i++) {
+        const struct step *step = &judge->steps[i], *before = step - 1;
+        if (step->process == before->process && step->number <= before->number)
+            findings_add(judge->findings, FINDING_STEP, step->event, step->offset,
+                         "ProfilerStep#%llu comes after ProfilerStep#%llu, event %u", (unsigned long long)step->number,
+                         (unsigned long long)before->number, before->event);
+    }
+}
+
+static void judge_counts(struct judge *judge)
+{
+    if (!judge->has_kept)
+        return;
+    if (!judge->has_lost)
+        findings_add(judge->findings, FINDING_TOP_LEVEL, NO_PLACE, NO_PLACE, "tprof/lost is missing");
+    else if (judge->has_all && judge->kept + judge->lost != judge->all)
+        findings_add(judge->findings, FINDING_COUNT, NO_PLACE, NO_PLACE, "%lld kept and %lld lost are not %lld in all",
+                     (long long)judge->kept, (long long)judge->lost, (long long)judge->all);
+    /* The steps that tprof itself drew come behind all that was recorded. */
+    uint64_t recorded = judge->recorded;
+    for (size_t i = 0; i < judge->step_count; i++)
+        recorded -= judge->steps[i].index >= judge->kept;
+    int64_t expected = judge->has_shown ? judge->shown : judge->kept;
+    if (recorded != (uint64_t)expected)
+        findings_add(judge->findings, FINDING_COUNT, NO_PLACE, NO_PLACE,
+                     "%lld operators and ranges should be there, and %llu are", (long long)expected,
+                     (unsigned long long)recorded);
+    if (judge->has_unfinished && expected == judge->kept && judge->unfinished != (uint64_t)judge->said_unfinished)
+        findings_add(judge->findings, FINDING_COUNT, NO_PLACE, NO_PLACE, "%lld should be unfinished, and %llu are",
+                     (long long)judge->said_unfinished, (unsigned long long)judge->unfinished);
+}
+
+void judge_end(struct judge *judge, struct judge_counts *ret_counts)
+{
+    judge_rows(judge);
+    judge_flows(judge);
+    judge_steps(judge);
+    judge_counts(judge);
+    *ret_counts = (struct judge_counts){
+        .slices = judge->slices,
+        .rows = judge->row_count,
+        .flows = judge->flow_count,
+        .by_tprof = judge->has_kept,
+        .kept = judge->has_kept ? (uint64_t)judge->kept : 0,
+        .lost = judge->has_lost ? (uint64_t)judge->lost : 0,
+    };
+}
