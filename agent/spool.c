@@ -9,9 +9,12 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "log.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -62,6 +65,40 @@ static int move_high(int fd)
     return high;
 }
 
+struct linux_dirent64 {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short bytes;
+    unsigned char type;
+    char name[];
+};
+
+/* Spools of processes that died hold memory for nothing. A live one has its file locked; one that is only just being made
+ * is young. (readdir would allocate on the job's heap.) */
+static void sweep(int dir)
+{
+    char entries[8192];
+    long bytes;
+    time_t now = time(NULL);
+    while ((bytes = syscall(SYS_getdents64, dir, entries, sizeof entries)) > 0) {
+        const struct linux_dirent64 *entry;
+        for (long at = 0; at < bytes; at += entry->bytes) {
+            entry = (const struct linux_dirent64 *)(entries + at);
+            size_t length = strlen(entry->name);
+            if (strncmp(entry->name, "tprof.", 6) != 0 || length < 12 || strcmp(entry->name + length - 6, ".spool") != 0)
+                continue;
+            int fd = openat(dir, entry->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+            struct stat found;
+            if (fd < 0)
+                continue;
+            if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_ctime + 10 < now &&
+                flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(dir, entry->name, 0) == 0)
+                tp_log(TP_LOG_INFO, "removed %s, the records of a process that died", entry->name);
+            close(fd);
+        }
+    }
+}
+
 static int make_file(struct tp_spool *spool, const char *folder, bool must_hold_budget, struct tp_error *note)
 {
     int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -69,6 +106,7 @@ static int make_file(struct tp_spool *spool, const char *folder, bool must_hold_
         tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory", folder, strerror(errno));
         return -errno;
     }
+    sweep(dir);
     struct statvfs space;
     if (must_hold_budget && (fstatvfs(dir, &space) != 0 || (uint64_t)space.f_bavail * space.f_frsize < spool->budget)) {
         tp_error_set(note, "spool", NULL, "%s has no room for %zu MB; records wait in memory and do not outlive the process",
