@@ -48,6 +48,9 @@ static bool records(enum tp_action action)
     return action == TP_ACTION_RECORD || action == TP_ACTION_RECORD_AND_SAVE;
 }
 
+/* So many steps back a late decision commonly reaches. */
+#define LOOK_AHEAD 8
+
 static enum tp_action action_at(uint64_t step)
 {
     return tp_schedule_action(&tp_session.settings->schedule, step);
@@ -56,7 +59,8 @@ static enum tp_action action_at(uint64_t step)
 /* What the hooks have to do in the present state. */
 static void observe_what_is_needed(void)
 {
-    if (tp_session.window || tp_session.provisional || records(tp_session.action) || tp_session.action == TP_ACTION_WARMUP)
+    if (tp_session.window || tp_session.provisional || records(tp_session.action) ||
+        tp_session.action == TP_ACTION_WARMUP)
         observe(TP_OBSERVE_EVENTS);
     else
         observe(TP_OBSERVE_MARKS); /* step times go on being measured when the schedule is over */
@@ -107,9 +111,9 @@ static void close_window(uint64_t time, bool save, bool partial)
     tp_drain_wake();
 }
 
-static void transit(enum tp_action current, uint64_t time)
+static void transit(enum tp_action previous, enum tp_action current, uint64_t time)
 {
-    const struct tp_transition *transition = tp_schedule_transition(tp_session.action, current);
+    const struct tp_transition *transition = tp_schedule_transition(previous, current);
     if (transition->warning)
         tp_log(TP_LOG_WARN, "%s", transition->warning);
     bool stop = false, ready = false;
@@ -132,13 +136,15 @@ static void transit(enum tp_action current, uint64_t time)
         }
     if (stop)
         close_window(time, ready, current == TP_ACTION_EXIT && !tp_session.settings->schedule.always);
-    tp_session.action = current;
 }
 
 /* While it is open which marks are steps, what is recorded now may turn out to lie in a step that the schedule records. */
 static void review_provisional(uint64_t now)
 {
-    bool wanted = !tp_session.window && tp_steps_undecided(steps) && records(action_at(tp_session.step + 1));
+    bool wanted = false;
+    if (!tp_session.window && tp_steps_undecided(steps))
+        for (uint64_t ahead = 1; ahead <= LOOK_AHEAD; ahead++)
+            wanted = wanted || records(action_at(tp_session.step + ahead));
     if (wanted && !tp_session.provisional) {
         tp_session.provisional = tp_cycle_open(now);
     } else if (!wanted && tp_session.provisional) {
@@ -180,7 +186,11 @@ static void step_over(const struct tp_step_edge *edge, bool by_program)
     s->step++;
     s->edges++;
     s->step_begin = edge->time;
-    transit(action_at(s->step), edge->time);
+    enum tp_action previous = s->action, previous_scheduled = s->scheduled;
+    s->scheduled = action_at(s->step);
+    s->action = tp_schedule_override(previous, previous_scheduled, s->scheduled, s->device_stopped);
+    s->device_stopped = false;
+    transit(previous, s->action, edge->time);
 }
 
 static void tell_news(void)
@@ -258,14 +268,17 @@ static int begin(void)
     s->step_begin = s->attached.ticks;
     s->window = s->provisional = NULL;
     s->window_is_unset_schedule = false;
-    s->action = TP_ACTION_NONE;
     s->state = TP_SESSION_ATTACHED;
     if (!s->settings->schedule_set) {
         open_window(s->attached.ticks);
         s->window_is_unset_schedule = s->window != NULL;
         cut_at = s->attached.ticks;
     }
-    transit(action_at(0), s->attached.ticks);
+    s->action = s->scheduled = action_at(0);
+    const char *warning = s->settings->schedule_set ? tp_schedule_warning(&s->settings->schedule) : NULL;
+    if (warning)
+        tp_log(TP_LOG_WARN, "%s", warning);
+    transit(TP_ACTION_NONE, s->action, s->attached.ticks);
     review_provisional(s->attached.ticks);
     observe_what_is_needed();
     return 0;
@@ -363,7 +376,7 @@ void tp_session_close(const char *how)
         if (s->window_is_unset_schedule)
             close_window(now, true, true);
         else
-            transit(TP_ACTION_EXIT, now);
+            transit(s->action, TP_ACTION_EXIT, now);
         tp_log(TP_LOG_DEBUG, "closed by %s after %llu steps", how, (unsigned long long)s->edges);
     }
     if (locked)

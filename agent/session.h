@@ -41,7 +41,7 @@ struct tp_session {
     uint32_t pid;
     struct tp_clock_pair attached;
     /* Under the lock. */
-    enum tp_action action;
+    enum tp_action action, scheduled; /* of the step that runs now; what the schedule alone said of it */
     uint64_t step;          /* number of the step that runs now */
     uint64_t step_begin;    /* its begin */
     uint64_t edges;         /* how many there were */
@@ -53,6 +53,7 @@ struct tp_session {
     uint64_t edge_ns_ticks;        /* time that marks and edges took on the program's threads */
     bool window_is_unset_schedule; /* `window` began with step 0 and may be cut */
     bool warned_no_room;
+    bool device_stopped; /* a collector's device ended its collection early in this cycle */
     /* Written by hooks; whether a child is worth a file. */
     _Atomic bool saw_backward;
 };

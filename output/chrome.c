@@ -7,14 +7,15 @@
  *
  * Where ours differ, and why:
  *   - Names keep every character (Kineto writes "unknown" for anything that is not ASCII).
- *   - Thread rows and flows come where they are first known, not all first or next to their slice: readers sort by time,
- *     and a stream does not know a backward operator while it writes the forward.
- *   - A range that ended on another thread, or that was said to be asynchronous, may overlap others of its thread without
- *     nesting, and Perfetto drops such slices. It stays a complete event, because torch_tb_profiler and
- *     HolisticTraceAnalysis read nothing else, but on a row of its own below its thread: "thread N (name) async".
- *     As many rows as ranges overlap; their ids are N + k * 2^22, above any Linux thread id.
+ *   - Thread rows and flows come where they are first known, not all first or next to their slice: readers sort by
+ *     time, and a stream does not know a backward operator while it writes the forward.
+ *   - A range that ended on another thread, or that was said to be asynchronous, may overlap others of its thread
+ *     without nesting, and Perfetto drops such slices. It stays a complete event, because torch_tb_profiler and
+ *     HolisticTraceAnalysis read nothing else, but on a row of its own below its thread: "thread N (name) async". As
+ *     many rows as ranges overlap; their ids are N + k * 2^22, above any Linux thread id.
  *   - Lost operators are told by instant events, and in the tprof object.
  */
+#include "../agent/intern.h"
 #include "chrome_head.h"
 #include "fwdbwd.h"
 #include "step_slices.h"
@@ -25,7 +26,7 @@
 
 #define ASYNC_ROW (UINT64_C(1) << 22)
 #define SORT_SPANS UINT64_C(536870912)
-#define NAME_IDS (1u << 15)
+#define NAME_IDS (TP_INTERN_MAX_NAMES + 1) /* 0 is none */
 /* Escaped names that are kept; the rest is escaped each time. */
 #define NAME_CACHE (1024 * 1024)
 /* The longest name that is escaped in one piece in the sink's buffer, and what an event needs besides it. */

@@ -1,6 +1,6 @@
 /*
- * Order and names as pytorch/kineto output_json.cpp and torch/profiler/profiler.py write them (PyTorch 2.13.0). Where torch
- * turns a backslash of a value into '/' and breaks on a quote, ours are escaped.
+ * Order and names as pytorch/kineto output_json.cpp and torch/profiler/profiler.py write them (PyTorch 2.13.0). Where
+ * torch turns a backslash of a value into '/' and breaks on a quote, ours are escaped.
  *
  * The tprof object has version 1 of its form: a key may be added, a changed meaning is a new "format".
  */

@@ -1,11 +1,11 @@
 /*
  * fwdbwd.h: which forward operator a backward operator belongs to, as torch.profiler links them (collection.cpp,
- * generateForwardBackwardLinks): the key is the forward's logical thread and the sequence number; among the forwards of one
- * key the one with the latest start counts; the first backward operator of that key to end takes it; links are numbered from
- * 1 in the order in which backward operators end.
+ * generateForwardBackwardLinks): the key is the forward's logical thread and the sequence number; among the forwards
+ * of one key the one with the latest start counts; the first backward operator of that key to end takes it; links are
+ * numbered from 1 in the order in which backward operators end.
  *
- * A stream: forwards wait in a table of fixed size. A set that is full lets its oldest forward go: one whose backward has
- * not come while some hundred thousand younger ones were seen. Ranges that end on another thread take no part.
+ * A stream: forwards wait in a table of fixed size. A set that is full lets its oldest forward go: one whose backward
+ * has not come while some hundred thousand younger ones were seen. Ranges that end on another thread take no part.
  */
 #ifndef TP_FWDBWD_H
 #define TP_FWDBWD_H

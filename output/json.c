@@ -25,8 +25,8 @@ static const char short_of[128] = {
 
 #define EACH(byte) ((uint64_t)(byte) * UINT64_C(0x0101010101010101))
 
-/* Nonzero if a byte of the word is not PLAIN: high bit set, below 0x20, or one of the three others. A borrow may mark the
- * byte above a marked one; as only zero or not is asked, that is no matter. */
+/* Nonzero if a byte of the word is not PLAIN: high bit set, below 0x20, or one of the three others. A borrow may mark
+ * the byte above a marked one; as only zero or not is asked, that is no matter. */
 static uint64_t any_special(uint64_t word)
 {
     uint64_t quote = word ^ EACH('"'), backslash = word ^ EACH('\\'), del = word ^ EACH(0x7f);

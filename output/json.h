@@ -1,10 +1,10 @@
 /*
  * json.h: a streaming JSON writer that knows its open forms (commas, nesting) and makes any bytes a valid string.
  *
- * Strings: quote, backslash and control characters below 0x20 and 0x7f are escaped; valid UTF-8 is kept as it is; a byte
- * that is not part of valid UTF-8 becomes U+FFFD (overlong forms, surrogates and values above U+10FFFF are not valid);
- * NUL bytes are escaped like the rest. Numbers are exact: integers in decimal, nanoseconds as microseconds with three
- * decimals by integer arithmetic.
+ * Strings: quote, backslash and control characters below 0x20 and 0x7f are escaped; valid UTF-8 is kept as it is; a
+ * byte that is not part of valid UTF-8 becomes U+FFFD (overlong forms, surrogates and values above U+10FFFF are not
+ * valid); NUL bytes are escaped like the rest. Numbers are exact: integers in decimal, nanoseconds as microseconds
+ * with three decimals by integer arithmetic.
  */
 #ifndef TP_JSON_H
 #define TP_JSON_H

@@ -1,9 +1,10 @@
 /*
- * names.h: the names of output files and folders: `%h %p %r %t %s %c %%` in TPROF_DIR, TPROF_TRACE_ID and the worker name,
- * and TensorBoard's `{worker}.{time_ns}.pt.trace.json[.gz]`.
+ * names.h: the names of output files and folders: `%h %p %r %t %s %c %%` in TPROF_DIR, TPROF_TRACE_ID and the worker
+ * name, and TensorBoard's `{worker}.{time_ns}.pt.trace.json[.gz]`.
  *
- * The worker name is one file name component: '/' and control characters become '_', a leading '.' too, and it is cut so
- * that the whole file name fits NAME_MAX. torch_tb_profiler splits at the last dots, so dots in a host name are kept.
+ * The worker name is one file name component: '/' and control characters become '_', a leading '.' too, and it is cut
+ * so that the whole file name fits NAME_MAX. torch_tb_profiler splits at the last dots, so dots in a host name are
+ * kept.
  */
 #ifndef TP_NAMES_H
 #define TP_NAMES_H

@@ -1,10 +1,10 @@
 /*
- * sink.h: where the bytes of one output file go: a buffer, gzip or not, a temporary name in the same folder, at the end a
- * rename to the final name. Writers know nothing of this.
+ * sink.h: where the bytes of one output file go: a buffer, gzip or not, a temporary name in the same folder, at the
+ * end a rename to the final name. Writers know nothing of this.
  *
- * The first failure (full disk, quota, EFBIG) is remembered: later puts do nothing, and close removes the temporary file
- * and returns that failure. SIGXFSZ and SIGPIPE do not reach the job: the threads that write have all signals blocked.
- * No memory of the job's heap is used; zlib works in the sink's arena.
+ * The first failure (full disk, quota, EFBIG) is remembered: later puts do nothing, and close removes the temporary
+ * file and returns that failure. SIGXFSZ and SIGPIPE do not reach the job: the threads that write have all signals
+ * blocked. No memory of the job's heap is used; zlib works in the sink's arena.
  */
 #ifndef TP_SINK_H
 #define TP_SINK_H
@@ -33,7 +33,8 @@ struct tp_sink_options {
     const struct tp_sink_system *system; /* NULL: the real one */
 };
 
-/* NULL with error and errno set when the file cannot be made (EEXIST: the name is taken, pick another). The sink lives in the arena until closed. */
+/* NULL with error and errno set when the file cannot be made (EEXIST: the name is taken, pick another). The sink
+ * lives in the arena until closed. */
 struct tp_sink *tp_sink_open(const struct tp_sink_options *options, struct tp_arena *arena, struct tp_error *error);
 
 void tp_sink_put(struct tp_sink *sink, const void *bytes, size_t count);

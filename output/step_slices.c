@@ -27,8 +27,8 @@ struct tp_step_place {
 
 #define NO_STEP SIZE_MAX
 
-/* To behind a later stamp. What follows it is known if nothing behind it was seen yet, or if the old neighbour is still one;
- * else the worst is assumed. */
+/* To behind a later stamp. What follows it is known if nothing behind it was seen yet, or if the old neighbour is
+ * still one; else the worst is assumed. */
 static void move_gap(struct gap *gap, const struct tp_step_edge_place *edge, uint64_t after)
 {
     gap->after = after;

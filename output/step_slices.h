@@ -1,16 +1,16 @@
 /*
  * step_slices.h: where the slice of a training step is drawn, so that it nests strictly with the ranges of the thread
- * that made its marks. The marks may lie inside other ranges: a user range around everything, an operator around an edge.
- * Viewers reject slices that overlap without nesting.
+ * that made its marks. The marks may lie inside other ranges: a user range around everything, an operator around an
+ * edge. Viewers reject slices that overlap without nesting.
  *
  * A step is drawn from its first edge to its last, except for a range R on that thread with an edge inside:
  *   - one edge inside R: the edge is drawn at R's end (of the longest such R);
  *   - two or more: the step in which R starts is drawn from R's start on, the step in which R ends from R's end on, and
  *     the whole steps between them nest in R.
- * Then an edge is moved by a few nanoseconds, so that a step's stamps stand apart from those of the ranges beside it and
- * of its neighbour. Where the thread's stamps leave no room, or a long range comes after those inside it, a step's end
- * may equal the end of the range before it, or its start that of the longer range around it; it is written later,
- * which readers take for inside.
+ * Then an edge is moved by a few nanoseconds, so that a step's stamps stand apart from those of the ranges beside it
+ * and of its neighbour. Where the thread's stamps leave no room, or a long range comes after those inside it, a
+ * step's end may equal the end of the range before it, or its start that of the longer range around it; it is written
+ * later, which readers take for inside.
  *
  * A stream: every range is seen once, in any order; memory goes with the number of steps. Only what is drawn is
  * moved; the true times are elsewhere (tprof object of the trace, summary.json).

@@ -1,10 +1,10 @@
 /*
  * make_trace: writes a synthetic training through the Chrome writer, for readers of such files and for measurements.
  *
- * usage: make_trace FILE.json[.gz] [STEPS [LAYERS [WORD ...]]]
- * Words: around (a user range around everything), marks (the step edge lies inside an optimizer's range), async (ranges
- * that overlap without nesting), coarse (all stamps of a thread are one nanosecond apart), names (odd names), loss, python
- * (torch's Python form), open (a range that never ends), rank. Prints nanoseconds and bytes an event.
+ * usage: make_trace FILE.json[.gz] [STEPS [LAYERS [WORD ...]]] Words: around (a user range around everything), marks
+ * (the step edge lies inside an optimizer's range), async (ranges that overlap without nesting), coarse (all stamps
+ * of a thread are one nanosecond apart), names (odd names), loss, python (torch's Python form), open (a range that
+ * never ends), rank. Prints nanoseconds and bytes an event.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -89,8 +89,10 @@ static uint64_t train(struct trace_feed *feed, unsigned layers)
 
 static void odd_ranges(struct trace_feed *feed)
 {
-    static const char *const odd[] = {"back\\slash\\", "\\u12", "quote\"", "caf\xc3\xa9 \xf0\x9f\x94\xa5", "\xff\xc0\x80",
-                                      "\xed\xa0\x80", "a\nb\tc\x01\x7f", "\xef\xbf\xbf", "", "</script>"};
+    static const char *const odd[] = {
+        "back\\slash\\", "\\u12", "quote\"", "caf\xc3\xa9 \xf0\x9f\x94\xa5", "\xff\xc0\x80", "\xed\xa0\x80",
+        "a\nb\tc\x01\x7f", "\xef\xbf\xbf", "", "</script>",
+    };
     for (size_t i = 0; asked("names") && i < TP_COUNT(odd); i++) {
         size_t op = feed_begin(feed, &trainer, odd[i], later());
         feed_end(feed, op, later());

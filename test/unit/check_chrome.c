@@ -305,12 +305,11 @@ END_TEST
 START_TEST(flows)
 {
     feed.segment = (size_t)_i;
-    for (int i = 0; i < 3; i++)
-        feed_range(&feed, &trainer, "forward", BEGIN + 100 + (uint64_t)i * 10, BEGIN + 105 + (uint64_t)i * 10)->sequence = i;
-    for (int i = 0; i < 3; i++) {
-        struct tp_event *event =
-            feed_range(&feed, &other, "backward", BEGIN + 200 + (uint64_t)i * 10, BEGIN + 205 + (uint64_t)i * 10);
-        event->sequence = 2 - i;
+    for (uint64_t i = 0, at = BEGIN + 100; i < 3; i++, at += 10)
+        feed_range(&feed, &trainer, "forward", at, at + 5)->sequence = (int64_t)i;
+    for (uint64_t i = 0, at = BEGIN + 200; i < 3; i++, at += 10) {
+        struct tp_event *event = feed_range(&feed, &other, "backward", at, at + 5);
+        event->sequence = 2 - (int64_t)i;
         event->forward_thread = 1;
     }
     write_trace();
@@ -389,7 +388,8 @@ START_TEST(async_ranges_have_their_rows)
     }
     ck_assert_uint_le(rows, 5);
     ck_assert_uint_eq(count_events("M", "thread_name"), rows + 1);
-    ck_assert_str_eq(text_of(json_object_get(find("M", "thread_name", 1), "args"), "name"), "thread 4000 (python) async");
+    const json_t *row = json_object_get(find("M", "thread_name", 1), "args");
+    ck_assert_str_eq(text_of(row, "name"), "thread 4000 (python) async");
     ck_assert_int_eq(json_integer_value(json_object_get(find("X", "normal", 0), "tid")), 4000);
 }
 END_TEST

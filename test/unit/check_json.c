@@ -66,8 +66,8 @@ START_TEST(forms_and_commas)
     tp_json_close_array(&json);
     tp_json_close_object(&json);
     char *text = text_written();
-    ck_assert_str_eq(text, "{\"a\":18446744073709551615,\n\"b\":[],\n\"c\":[-9223372036854775808,\n0,\ntrue,\nfalse,\nnull,"
-                           "\n{\"x\":\"y\",\"z\":[1]}]}");
+    ck_assert_str_eq(text, "{\"a\":18446744073709551615,\n\"b\":[],\n\"c\":[-9223372036854775808,\n0,\ntrue,\nfalse,\n"
+                           "null,\n{\"x\":\"y\",\"z\":[1]}]}");
     free(text);
 }
 END_TEST
@@ -218,7 +218,8 @@ END_TEST
 
 START_TEST(doubles_read_back)
 {
-    static const double edges[] = {0.0, -0.0, 1.0, 0.1, -1.5, 1e300, 5e-324, 1.7976931348623157e308, 123456789.125, 1e20};
+    static const double edges[] = {0.0, -0.0, 1.0, 0.1, -1.5, 1e300, 5e-324,
+                                   1.7976931348623157e308, 123456789.125, 1e20};
     const size_t count = 20000;
     /* A program may have set a locale whose decimal point is a comma. */
     setlocale(LC_NUMERIC, "de_DE.UTF-8");
