@@ -91,6 +91,9 @@ $(BUILD)/test/property/schedule_driver: $(call objects,test/property/schedule_dr
 property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.profiler's own (PYTHON has PyTorch)
 	$(or $(PYTHON),python3) test/property/test_schedule.py $<
 
+.PHONY: check
+check: unit replay ## every test that needs no PyTorch
+
 .PHONY: clean
 clean: ## removes every build folder
 	rm -rf build build-*
