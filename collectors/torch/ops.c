@@ -18,7 +18,6 @@
 #include "../../agent/ring.h"
 #include "../../agent/session.h"
 #include "../../agent/thread.h"
-#include "../python/place.h"
 #include "abi.h"
 
 static struct tp_torch_abi abi;
@@ -54,7 +53,7 @@ static uint64_t identity_of(const char *name)
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a: few and short names */
     for (; *name; name++)
         hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    return hash ^ tp_python_place();
+    return hash;
 }
 
 static void mark(const void *record_function, enum tp_mark_edge edge)
@@ -230,7 +229,6 @@ static int attach(const struct tp_settings *settings, struct tp_error *error)
     }
     overload_names = settings->experimental_config.capture_overload_names;
     step_range = settings->step.kind == TP_STEP_RANGE ? settings->step.name : NULL;
-    tp_python_place_init();
     snprintf(description, sizeof description, "PyTorch %s by callbacks", abi.version);
     tp_log(TP_LOG_INFO, "observes %s", description);
     return 0;
