@@ -60,9 +60,14 @@ $(BUILD)/libcore.a: $(call objects,$(AGENT) $(OUTPUT))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/libtprof.so: $(call objects,$(LIBRARY) $(AGENT) $(OUTPUT)) interpose/libtprof.map
+# What is exported stands in symbols.def alone.
+$(BUILD)/libtprof.map: interpose/symbols.def
+	@mkdir -p $(@D)
+	$(Q){ echo '{ global:'; sed -n 's/^SYMBOL(\([^,]*\),.*/  \1;/p' $<; echo 'local: *; };'; } > $@
+
+$(BUILD)/libtprof.so: $(call objects,$(LIBRARY) $(AGENT) $(OUTPUT)) $(BUILD)/libtprof.map
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(SANITIZER) $(LDFLAGS) -Wl,--version-script=interpose/libtprof.map \
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(SANITIZER) $(LDFLAGS) -Wl,--version-script=$(BUILD)/libtprof.map \
 		-Wl,-z,now -Wl,-z,nodelete $(if $(SANITIZE),,-Wl$(comma)--no-undefined) -Wl,--exclude-libs,ALL -Wl,--gc-sections \
 		$(ZLIB) -pthread -ldl
 
@@ -92,7 +97,7 @@ property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.p
 	$(or $(PYTHON),python3) test/property/test_schedule.py $<
 
 .PHONY: check
-check: unit replay ## every test that needs no PyTorch
+check: all unit replay ## every test that needs no PyTorch
 
 .PHONY: clean
 clean: ## removes every build folder

@@ -50,9 +50,8 @@ static struct tp_settings_report report;
 /* True when the settings can be used; what is wrong with them has been said. */
 static bool load_settings(void)
 {
-    static struct tp_arena arena;
     memset(&report, 0, sizeof report);
-    bool good = tp_settings_load(&settings, variables, &arena, &report) == 0;
+    bool good = tp_settings_load(&settings, variables, &report) == 0;
     tp_log_set_level(settings.log);
     if (!good)
         tell(report.error, report.errors, TP_LOG_QUIET);

@@ -1,9 +1,6 @@
 /*
- * settings.h: every TPROF_ variable and its JSON twin, read once, const after.
- *
- * settings.def has one row per setting: name, type, bounds, default, help. The parser, the nearest-name hint, `tprof run
- * --help`, the man page, the completions and the table in docs/settings.md all come from it. Empty counts as unset. The
- * environment wins over the file of TPROF_CONFIG.
+ * settings.h: every TPROF_ variable, read once, const after. settings.def has one row per setting: name, type, default and
+ * what is accepted. Empty counts as unset.
  *
  * Threads: load is called once, before any thread of ours exists; the result is read by all.
  */
@@ -127,10 +124,9 @@ struct tp_settings_report {
 };
 
 /*
- * Reads the variables of environ-style strings ("NAME=value", NULL at the end) and the JSON file that they name. Texts of
- * the result live in the arena or in the strings. Returns 0, or -EINVAL when report->errors > 0.
+ * Reads the variables of environ-style strings ("NAME=value", NULL at the end), whose texts the result points into. Returns
+ * 0, or -EINVAL when report->errors > 0. The report is zeroed by the caller.
  */
-int tp_settings_load(struct tp_settings *ret_settings, char *const *environment, struct tp_arena *arena,
-                     struct tp_settings_report *report);
+int tp_settings_load(struct tp_settings *ret_settings, char *const *environment, struct tp_settings_report *report);
 
 #endif

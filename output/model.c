@@ -326,7 +326,8 @@ static int run(struct tp_model *model)
     model->window_end_ns = source->nanoseconds(source->context, model->options->window.end);
     size_t count = source->threads(source->context, NULL, 0);
     uint64_t *serials = tp_arena_alloc(&model->arena, count * sizeof *serials);
-    model->cursors = tp_arena_alloc(&model->arena, count * sizeof *model->cursors);
+    struct tp_arena *keep = model->options->keep ? model->options->keep : &model->arena;
+    model->cursors = tp_arena_alloc(keep, count * sizeof *model->cursors);
     struct cursor **heap = tp_arena_alloc(&model->arena, count * sizeof *heap);
     model->segment = tp_arena_alloc(&model->arena, SEGMENT * sizeof *model->segment);
     model->texts = tp_arena_alloc(&model->arena, SEGMENT * sizeof *model->texts);

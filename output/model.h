@@ -57,7 +57,7 @@ struct tp_event {
     uint64_t forward_thread;   /* logical id; 0: none. As shown, likewise */
     uint64_t id;               /* record function id; 0: none */
     uint64_t end_thread;       /* serial of the thread that ended it */
-    const struct tp_thread_info *thread; /* where it began; valid as long as the model */
+    const struct tp_thread_info *thread; /* where it began; valid as long as tp_model_options.keep */
 };
 
 struct tp_model_counts {
@@ -75,6 +75,7 @@ struct tp_model_options {
     struct tp_source source;
     struct tp_window window;
     size_t memory_limit; /* bytes that the model may hold at most; at least 1 MiB */
+    struct tp_arena *keep; /* where thread infos live, which events point at and writers keep; NULL: gone with the run */
     /* Takes one segment. A negative value stops the model, which returns it. */
     int (*segment)(void *context, const struct tp_event *events, size_t count);
     void *context;
