@@ -97,7 +97,13 @@ property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.p
 	$(or $(PYTHON),python3) test/property/test_schedule.py $<
 
 .PHONY: check
-check: all unit replay ## every test that needs no PyTorch
+check: all unit replay e2e ## every test
+
+# PYTHON needs torch and pytest; without them these tests are left out, by name.
+.PHONY: e2e
+e2e: all ## the agent on a real PyTorch
+	@if $(or $(PYTHON),python3) -c 'import torch, pytest' 2>/dev/null; then $(or $(PYTHON),python3) -m pytest -q test/e2e/test_agent.py; \
+	else echo 'e2e: skipped, $(or $(PYTHON),python3) has no torch and pytest (PYTHON=... names another)'; fi
 
 .PHONY: clean
 clean: ## removes every build folder

@@ -81,17 +81,18 @@ static uint64_t keep_from(void)
     return from;
 }
 
-/* Begins of a block whose time is in [from, until). */
+/* Begins of a block whose time is in [from, until), those among them that its loss records tell of. */
 static uint64_t begins_between(const struct tp_block *block, const uint64_t *words, uint64_t from, uint64_t until)
 {
     if (block->first_time >= from && block->last_time < until)
-        return block->begins;
+        return block->begins + block->lost;
     if (block->last_time < from || block->first_time >= until)
         return 0;
     uint64_t begins = 0;
     const uint64_t *end = words + block->bytes / 8;
     for (const uint64_t *at = words; at < end; at += tp_record_words(*at))
-        begins += tp_record_kind(*at) == TP_RECORD_BEGIN && at[1] >= from && at[1] < until;
+        if (at[1] >= from && at[1] < until)
+            begins += tp_record_begins(at);
     return begins;
 }
 

@@ -98,6 +98,13 @@ static inline uint64_t tp_record_key(uint64_t head)
     return head >> 16;
 }
 
+/* How many begins a record stands for. */
+static inline uint64_t tp_record_begins(const uint64_t *record)
+{
+    enum tp_record_kind kind = tp_record_kind(*record);
+    return kind == TP_RECORD_BEGIN ? 1 : kind == TP_RECORD_LOSS ? ((const struct tp_loss *)record)->count : 0;
+}
+
 /* The optional words of a begin, in their order. */
 static inline uint64_t tp_begin_forward_thread(const struct tp_begin *begin)
 {

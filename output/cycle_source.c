@@ -82,7 +82,8 @@ uint64_t tp_cycle_source_begins(struct tp_cycle_source *source, const struct tp_
         const uint64_t *words = (const uint64_t *)(block + 1);
         if (block->first_time < until && block->last_time >= from)
             for (size_t at = 0; at < block->bytes / 8; at += tp_record_words(words[at]))
-                begins += tp_record_kind(words[at]) == TP_RECORD_BEGIN && words[at + 1] >= from && words[at + 1] < until;
+                if (words[at + 1] >= from && words[at + 1] < until)
+                    begins += tp_record_begins(&words[at]);
         position = tp_log_after(position, block);
     }
     return begins;

@@ -33,7 +33,7 @@ struct tp_cycle_source {
 int tp_cycle_source_open(struct tp_cycle_source *source, struct tp_log *log, const struct tp_intern *names,
                          const struct tp_cycle *cycle, struct tp_arena *arena);
 
-/* Begins recorded in [from, until), counted over all blocks. */
+/* Begins in [from, until), recorded or told of by loss records, counted over all blocks. */
 uint64_t tp_cycle_source_begins(struct tp_cycle_source *source, const struct tp_cycle *cycle, uint64_t from, uint64_t until);
 
 /* Of a thread of this cycle; NULL: it has no block here. */
