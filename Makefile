@@ -105,6 +105,14 @@ e2e: all ## the agent on a real PyTorch
 	@if $(or $(PYTHON),python3) -c 'import torch, pytest' 2>/dev/null; then $(or $(PYTHON),python3) -m pytest -q test/e2e/test_agent.py; \
 	else echo 'e2e: skipped, $(or $(PYTHON),python3) has no torch and pytest (PYTHON=... names another)'; fi
 
+$(BUILD)/test/steady/steady: $(call objects,test/steady/steady.c) $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) -pthread -ldl -lm
+
+.PHONY: steady
+steady: $(BUILD)/test/steady/steady ## page faults and system calls of a recording thread
+	$<
+
 .PHONY: clean
 clean: ## removes every build folder
 	rm -rf build build-*
