@@ -1,0 +1,28 @@
+"""Batches from two worker processes."""
+from common import seeded, show, steps
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 120
+
+    def __getitem__(self, index):
+        generator = torch.Generator().manual_seed(index)
+        x = torch.randn(6, generator=generator)
+        return x, x.sum()
+
+
+if __name__ == "__main__":
+    seeded()
+    model = nn.Linear(6, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _, (x, y) in zip(steps(), DataLoader(Numbers(), batch_size=4, num_workers=2)):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x).squeeze(1), y)
+        loss.backward()
+        optimizer.step()
+        show("loss", loss)

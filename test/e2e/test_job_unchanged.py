@@ -1,0 +1,48 @@
+"""The job is unchanged: the same bits, the same output, the same status; and its own torch.profiler sees the same."""
+import collections
+
+import pytest
+
+from conftest import check
+from test_same_run import PROGRAMS
+from traces import Trace
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("schedule", [None, "always", "wait=2,warmup=1,active=2,repeat=3"])
+def test_same_output(run, run_once, program, schedule):
+    bare = bare_run(run_once, program)
+    result = run(program, TPROF_SCHEDULE=schedule)
+    assert (result.status, result.stdout) == (bare.status, bare.stdout)
+    assert bare.stdout and bare.status == 0
+    assert result.lines == []
+    said = result.stderr[:result.stderr.find("=====")]
+    assert said.splitlines() == bare.stderr.splitlines()
+    for trace in result.traces():
+        check(trace.path)
+
+
+results = {}
+
+
+def bare_run(run_once, program):
+    if program not in results:
+        results[program] = run_once.bare(program)
+    return results[program]
+
+
+def by_thread(trace):
+    """For each thread what it did, in order; threads have no names that hold from run to run."""
+    threads = collections.defaultdict(list)
+    for e in sorted(trace.operators(), key=lambda e: (e.start, -e.end)):
+        threads[e.thread].append((e.name, e.category, e.sequence, e.forward_thread, e.depth))
+    return sorted(threads.values())
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_own_profiler_sees_the_same(run, tmp_path, program):
+    bare, with_us = tmp_path / "bare.json", tmp_path / "with.json"
+    first = run.bare(program, WINDOW=bare, WINDOW_ALL_THREADS=1)
+    second = run(program, WINDOW=with_us, WINDOW_ALL_THREADS=1)
+    assert (first.status, first.stdout) == (second.status, second.stdout)
+    assert by_thread(Trace(bare)) == by_thread(Trace(with_us))
