@@ -9,10 +9,10 @@ from traces import Trace
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("schedule", [None, "always", "wait=2,warmup=1,active=2,repeat=3"])
-def test_same_output(run, run_once, program, schedule):
+@pytest.mark.parametrize("schedule, step", [(None, None), ("always", None), ("wait=2,warmup=1,active=2,repeat=3", "every:2ms")])
+def test_same_output(run, run_once, program, schedule, step):
     bare = bare_run(run_once, program)
-    result = run(program, TPROF_SCHEDULE=schedule)
+    result = run(program, TPROF_SCHEDULE=schedule, TPROF_STEP=step)
     assert (result.status, result.stdout) == (bare.status, bare.stdout)
     assert bare.stdout and bare.status == 0
     assert result.lines == []

@@ -18,8 +18,8 @@ class Numbers(Dataset):
 
 if __name__ == "__main__":
     seeded()
-    model = nn.Linear(6, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _, (x, y) in zip(steps(), DataLoader(Numbers(), batch_size=4, num_workers=2)):
         optimizer.zero_grad()
         loss = nn.functional.mse_loss(model(x).squeeze(1), y)
