@@ -31,7 +31,9 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 # zlib is linked statically where its archive exists, so that a conda environment's own libz is not displaced.
 ZLIB_STATIC := $(shell $(CC) -print-file-name=libz.a)
 ZLIB := $(if $(findstring /,$(ZLIB_STATIC)),$(ZLIB_STATIC),-lz)
-JANSSON := $(shell $(PKG_CONFIG) --libs jansson 2>/dev/null)
+# Statically too: `tprof run --config` then works on a machine that has no jansson.
+JANSSON_STATIC := $(shell $(CC) -print-file-name=libjansson.a)
+JANSSON := $(if $(findstring /,$(JANSSON_STATIC)),$(JANSSON_STATIC),$(shell $(PKG_CONFIG) --libs jansson 2>/dev/null))
 CHECK_LIBS := $(shell $(PKG_CONFIG) --libs check 2>/dev/null)
 
 ifeq ($(V),0)
@@ -73,7 +75,7 @@ $(BUILD)/libtprof.so: $(call objects,$(LIBRARY) $(AGENT) $(OUTPUT)) $(BUILD)/lib
 
 $(BUILD)/tprof: $(call objects,$(TOOLS)) $(BUILD)/libcore.a
 	$(call say,LD,$@)
-	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(if $(JANSSON),-Wl$(comma)--no-as-needed $(JANSSON)) -pthread -ldl -lm
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(JANSSON) -pthread -ldl -lm
 
 $(BUILD)/test/unit/run: $(call objects,$(UNIT)) $(BUILD)/libcore.a
 	$(call say,LD,$@)

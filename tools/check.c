@@ -1,4 +1,4 @@
-#include "check.h"
+#include "commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
