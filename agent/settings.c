@@ -133,13 +133,6 @@ static bool read_pattern(struct tp_reading *reading, const char *value, void *fi
     return read_text(reading, value, field);
 }
 
-static bool read_config(struct tp_reading *reading, const char *value, void *field)
-{
-    if (reading->file)
-        return tp_refuse(reading, "the environment names the file", "a file cannot name another one");
-    return read_text(reading, value, field);
-}
-
 static bool read_schedule(struct tp_reading *reading, const char *value, void *field)
 {
     struct tp_error error = {0};
@@ -200,7 +193,6 @@ static bool read_device(struct tp_reading *reading, const char *value, void *fie
 #define TAKES_choice 0
 #define TAKES_hook 0
 #define TAKES_pattern 0
-#define TAKES_config 0
 #define TAKES_schedule TP_TAKES_PAIRS
 #define TAKES_step 0
 #define TAKES_trace_id 0

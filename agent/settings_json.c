@@ -291,6 +291,10 @@ int tp_settings_read_text(const char *text, size_t bytes, const char *path, stru
             tp_note_unknown(&reading, key);
             continue;
         }
+        if (reading.row == TP_SETTING_TPROF_CONFIG) {
+            tp_refuse(&reading, "the environment names the file", "a file cannot name another one");
+            continue;
+        }
         const char *value = value_text(jansson, jansson->json_object_iter_value(at), &member, &reading);
         const char *name = tp_setting(reading.row)->name;
         entries[reading.row] = (struct tp_settings_entry){name, value, reading.line, reading.column};
