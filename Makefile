@@ -145,3 +145,18 @@ $(BUILD)/test/fuzz/replay_trace_in: test/fuzz/fuzz_trace_in.c $(BUILD)/libcore.a
 .PHONY: replay
 replay: $(BUILD)/test/fuzz/replay_trace_in ## fuzz targets over the inputs of test/cases
 	$(BUILD)/test/fuzz/replay_trace_in test/cases/check/*/input.json
+
+# The fuzz targets without a fuzzing engine: the corpus, then mutations of it. Under SANITIZE=address,undefined objects and
+# library are built with it too. With clang and -fsanitize=fuzzer the same file is a target of libFuzzer.
+FUZZ_ITERATIONS ?= 20000
+FUZZ_SECONDS ?= 20
+$(BUILD)/test/fuzz/fuzz_settings: $(call objects,test/fuzz/fuzz_settings.c test/fuzz/standalone.c tools/jansson_table.c) \
+		$(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(BUILD)/libcore.a $(SANITIZER) $(LDFLAGS) $(JANSSON) -pthread -ldl -lm
+
+.PHONY: fuzz
+fuzz: ## the settings parser, fuzzed for a short while under ASan and UBSan
+	$(MAKE) SANITIZE=address,undefined build-address-undefined/test/fuzz/fuzz_settings
+	build-address-undefined/test/fuzz/fuzz_settings -n $(FUZZ_ITERATIONS) -t $(FUZZ_SECONDS) test/fuzz/corpus/settings/*
+-include $(BUILD)/test/fuzz/fuzz_settings.d $(BUILD)/test/fuzz/standalone.d
