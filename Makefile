@@ -160,3 +160,26 @@ fuzz: ## the settings parser, fuzzed for a short while under ASan and UBSan
 	$(MAKE) SANITIZE=address,undefined build-address-undefined/test/fuzz/fuzz_settings
 	build-address-undefined/test/fuzz/fuzz_settings -n $(FUZZ_ITERATIONS) -t $(FUZZ_SECONDS) test/fuzz/corpus/settings/*
 -include $(BUILD)/test/fuzz/fuzz_settings.d $(BUILD)/test/fuzz/standalone.d
+
+# Pages that are made from the tables of settings and commands. They are committed; check fails where one is not current.
+PAGES := docs/settings.md man/tprof.1 man/libtprof.7 completions/tprof.bash
+$(BUILD)/docs/generate: $(call objects,docs/generate.c tools/options.c) $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(BUILD)/libcore.a $(SANITIZER) $(LDFLAGS) -pthread -ldl -lm
+
+.PHONY: docs
+docs: $(BUILD)/docs/generate ## makes docs/settings.md, the man pages and the completions anew
+	@for page in $(PAGES); do $< < docs/templates/$${page##*/} > $$page || exit 1; done
+
+.PHONY: docs-current
+docs-current: $(BUILD)/docs/generate
+	@for page in $(PAGES); do $< < docs/templates/$${page##*/} | cmp -s - $$page || \
+		{ echo "$$page is not current: make docs"; exit 1; }; done
+check: docs-current
+-include $(BUILD)/docs/generate.d
+
+.PHONY: command
+command: all ## the command (PYTHON needs pytest; what needs torch is left out without it)
+	@if $(or $(PYTHON),python3) -c 'import pytest' 2>/dev/null; then $(or $(PYTHON),python3) -m pytest -q test/e2e/test_command.py; \
+	else echo 'command: skipped, $(or $(PYTHON),python3) has no pytest (PYTHON=... names another)'; fi
+check: command

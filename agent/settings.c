@@ -257,9 +257,16 @@ const struct tp_setting *tp_setting(unsigned index)
     return &rows[index].shown;
 }
 
-bool tp_setting_is_flag(unsigned index)
+bool tp_setting_words(unsigned index, char *text, size_t size)
 {
-    return rows[index].read == read_flag;
+    tp_reader *read = rows[index].read;
+    if (read != read_flag && read != read_choice && read != read_hook)
+        return false;
+    snprintf(text, size, "%s", read == read_flag ? "0 1" : rows[index].accepted);
+    for (char *c = text; *c; c++)
+        if (*c == '|')
+            *c = ' ';
+    return true;
 }
 
 void tp_setting_accepted(unsigned index, char *text, size_t size)

@@ -173,7 +173,8 @@ enum {
 
 const struct tp_setting *tp_setting(unsigned index);
 void tp_setting_accepted(unsigned index, char *text, size_t size); /* in words: "1 to 9" */
-bool tp_setting_is_flag(unsigned index);
+/* For completions: the words that it may be ("0 1", "auto all none"); false where it is not one of a few words. */
+bool tp_setting_words(unsigned index, char *text, size_t size);
 
 /* What is done with a field of torch's _ExperimentalConfig. */
 struct tp_experimental_field {
