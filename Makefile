@@ -146,12 +146,12 @@ $(BUILD)/test/fuzz/replay_trace_in: test/fuzz/fuzz_trace_in.c $(BUILD)/libcore.a
 replay: $(BUILD)/test/fuzz/replay_trace_in ## fuzz targets over the inputs of test/cases
 	$(BUILD)/test/fuzz/replay_trace_in test/cases/check/*/input.json
 
-# The fuzz targets without a fuzzing engine: the corpus, then mutations of it. Under SANITIZE=address,undefined objects and
-# library are built with it too. With clang and -fsanitize=fuzzer the same file is a target of libFuzzer.
+# The fuzz target without a fuzzing engine: the corpus, then mutations of it. With clang and -fsanitize=fuzzer the same
+# file is a target of libFuzzer.
 FUZZ_ITERATIONS ?= 20000
 FUZZ_SECONDS ?= 20
-$(BUILD)/test/fuzz/fuzz_settings: $(call objects,test/fuzz/fuzz_settings.c test/fuzz/standalone.c tools/jansson_table.c) \
-		$(BUILD)/libcore.a
+FUZZ_SETTINGS := test/fuzz/fuzz_settings.c test/fuzz/standalone.c tools/jansson_table.c
+$(BUILD)/test/fuzz/fuzz_settings: $(call objects,$(FUZZ_SETTINGS)) $(BUILD)/libcore.a
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(BUILD)/libcore.a $(SANITIZER) $(LDFLAGS) $(JANSSON) -pthread -ldl -lm
 
@@ -159,9 +159,14 @@ $(BUILD)/test/fuzz/fuzz_settings: $(call objects,test/fuzz/fuzz_settings.c test/
 fuzz: ## the settings parser, fuzzed for a short while under ASan and UBSan
 	$(MAKE) SANITIZE=address,undefined build-address-undefined/test/fuzz/fuzz_settings
 	build-address-undefined/test/fuzz/fuzz_settings -n $(FUZZ_ITERATIONS) -t $(FUZZ_SECONDS) test/fuzz/corpus/settings/*
+
+.PHONY: fuzz-short
+fuzz-short: $(BUILD)/test/fuzz/fuzz_settings
+	$< -n 5000 test/fuzz/corpus/settings/*
+check: fuzz-short
 -include $(BUILD)/test/fuzz/fuzz_settings.d $(BUILD)/test/fuzz/standalone.d
 
-# Pages that are made from the tables of settings and commands. They are committed; check fails where one is not current.
+# Pages that are made from the tables of settings and commands; committed, and check fails where one is not current.
 PAGES := docs/settings.md man/tprof.1 man/libtprof.7 completions/tprof.bash
 $(BUILD)/docs/generate: $(call objects,docs/generate.c tools/options.c) $(BUILD)/libcore.a
 	$(call say,LD,$@)
@@ -180,6 +185,7 @@ check: docs-current
 
 .PHONY: command
 command: all ## the command (PYTHON needs pytest; what needs torch is left out without it)
-	@if $(or $(PYTHON),python3) -c 'import pytest' 2>/dev/null; then $(or $(PYTHON),python3) -m pytest -q test/e2e/test_command.py; \
+	@if $(or $(PYTHON),python3) -c 'import pytest' 2>/dev/null; \
+	then $(or $(PYTHON),python3) -m pytest -q test/e2e/test_command.py; \
 	else echo 'command: skipped, $(or $(PYTHON),python3) has no pytest (PYTHON=... names another)'; fi
 check: command

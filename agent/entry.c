@@ -1,9 +1,9 @@
 /*
- * entry.c: where the library comes to life in a process: the constructor, and what happens when PyTorch has been loaded. The
- * one file of agent/ that knows collectors and outputs. Never linked into unit tests.
+ * entry.c: where the library comes to life in a process: the constructor, and what happens when PyTorch has been
+ * loaded. The one file of agent/ that knows collectors and outputs. Never linked into unit tests.
  *
- * LD_PRELOAD reaches every shell, compiler and tool of a job: the constructor only notes our variables. Threads, files and
- * messages wait until PyTorch is seen, except that TPROF_STRICT reads the settings at once.
+ * LD_PRELOAD reaches every shell, compiler and tool of a job: the constructor only notes our variables. Threads,
+ * files and messages wait until PyTorch is seen, except that TPROF_STRICT reads the settings at once.
  */
 #include <limits.h>
 #include <signal.h>

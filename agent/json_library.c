@@ -38,8 +38,8 @@ const char *tp_json_library_open(struct tp_json_library *library)
     library->handle = loaded ? loaded : dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library->handle) {
         dlerror(); /* the program's next dlerror() is not about us */
-        return "libjansson.so.4 is not here (Debian package libjansson4): install it, or give plain variables, or start "
-               "the program by `tprof run --config FILE -- ...`, which needs no library";
+        return "libjansson.so.4 is not here (Debian package libjansson4): install it, or give plain variables, or "
+               "start the program by `tprof run --config FILE -- ...`, which needs no library";
     }
 #define TP_JANSSON_FIND(result, name, parameters) \
     *(void **)&library->found.name = dlsym(library->handle, #name); \
@@ -49,8 +49,8 @@ const char *tp_json_library_open(struct tp_json_library *library)
     if (missing) {
         dlerror();
         dlclose(library->handle);
-        return "libjansson.so.4 is too old here (2.8 or newer is needed): give plain variables, or start the program by "
-               "`tprof run --config FILE -- ...`, which needs no library";
+        return "libjansson.so.4 is too old here (2.8 or newer is needed): give plain variables, or start the "
+               "program by `tprof run --config FILE -- ...`, which needs no library";
     }
     library->functions = &library->found;
     if (!loaded) {
@@ -79,7 +79,8 @@ void tp_json_library_close(struct tp_json_library *library)
 const char *tp_json_library_open(struct tp_json_library *library)
 {
     *library = (struct tp_json_library){0};
-    return "this tprof was built without jansson (Debian package libjansson-dev) and reads no JSON: give plain variables";
+    return "this tprof was built without jansson (Debian package libjansson-dev) and reads no JSON: give plain "
+           "variables";
 }
 
 void tp_json_library_close(struct tp_json_library *library)

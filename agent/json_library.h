@@ -2,8 +2,8 @@
  * json_library.h: the functions of jansson that the settings use, in one table, found at run time.
  *
  * The agent never links jansson: a preloaded library with dependencies costs every process of the job, and a conda
- * environment brings its own. It is opened when a JSON setting is given, and closed when that is read. The command links
- * jansson, and sets tp_settings_jansson to its own table.
+ * environment brings its own. It is opened when a JSON setting is given, and closed when that is read. The command
+ * links jansson, and sets tp_settings_jansson to its own table.
  */
 #ifndef TP_JSON_LIBRARY_H
 #define TP_JSON_LIBRARY_H

@@ -1,6 +1,6 @@
 /*
- * nearest.h: which known word a mistyped one was meant to be. Case does not count; two letters that changed places count
- * as one mistake. A word that shares too little with all of them has no nearest one.
+ * nearest.h: which known word a mistyped one was meant to be. Case does not count; two letters that changed places
+ * count as one mistake. A word that shares too little with all of them has no nearest one.
  */
 #ifndef TP_NEAREST_H
 #define TP_NEAREST_H

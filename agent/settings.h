@@ -1,9 +1,9 @@
 /*
  * settings.h: every TPROF_ variable and its JSON twin, read once, const after.
  *
- * settings.def has one row per setting: name, type, bounds, default, help. The parser, the nearest-name hint, the options of
- * `tprof run`, the pages, the completions and docs/settings.md all come from it. Empty counts as unset. The environment
- * wins over the file of TPROF_CONFIG.
+ * settings.def has one row per setting: name, type, bounds, default, help. The parser, the nearest-name hint, the
+ * options of `tprof run`, the pages, the completions and docs/settings.md all come from it. Empty counts as unset.
+ * The environment wins over the file of TPROF_CONFIG.
  *
  * Threads: load is called once, before any thread of ours exists; the result is read by all.
  */
@@ -133,9 +133,9 @@ struct tp_settings_report {
 };
 
 /*
- * Reads the variables of environ-style strings ("NAME=value", NULL at the end) and the JSON file that they name. Texts of
- * the result live in the arena or in the strings. Of a variable that is there twice the first counts, as for getenv().
- * Returns 0, or -EINVAL when report->errors > 0. The report is zeroed by the caller.
+ * Reads the variables of environ-style strings ("NAME=value", NULL at the end) and the JSON file that they name.
+ * Texts of the result live in the arena or in the strings. Of a variable that is there twice the first counts, as for
+ * getenv(). Returns 0, or -EINVAL when report->errors > 0. The report is zeroed by the caller.
  */
 int tp_settings_load(struct tp_settings *ret_settings, char *const *environment, struct tp_arena *arena,
                      struct tp_settings_report *report);

@@ -1,9 +1,9 @@
 /*
  * Settings that are JSON: the file of TPROF_CONFIG, TPROF_EXPERIMENTAL_CONFIG, TPROF_METADATA_JSON.
  *
- * A file becomes what the environment would hold: a text a setting, read by the same readers. jansson parses and checks;
- * it does not keep where a member stands, so a scan over the text that it found valid tells line, column, and the value as
- * it is written (numbers and objects keep their digits).
+ * A file becomes what the environment would hold: a text a setting, read by the same readers. jansson parses and
+ * checks; it does not keep where a member stands, so a scan over the text that it found valid tells line, column, and
+ * the value as it is written (numbers and objects keep their digits).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -133,7 +133,8 @@ static void find_place(const char *text, const char *at, unsigned *ret_line, uns
 }
 
 /* Parses a text that must be one object. NULL with the error set. */
-static json_t *parse_object(const struct tp_jansson *jansson, const char *text, size_t bytes, struct tp_reading *reading)
+static json_t *parse_object(const struct tp_jansson *jansson, const char *text, size_t bytes,
+                            struct tp_reading *reading)
 {
     json_error_t error;
     json_t *root = jansson->json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
@@ -178,7 +179,9 @@ static void join(struct joined *joined, const char *text)
 
 static const char *type_name(const json_t *value)
 {
-    static const char *const names[] = {"an object", "a list", "a text", "a number", "a number", "true", "false", "null"};
+    static const char *const names[] = {
+        "an object", "a list", "a text", "a number", "a number", "true", "false", "null",
+    };
     return names[json_typeof(value)];
 }
 

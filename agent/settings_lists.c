@@ -13,11 +13,12 @@ static const struct {
     const char *name;
     uint32_t types;
 } groups[TP_ACTIVITY_COUNT] = {
-    [TP_ACTIVITY_CPU] = {"cpu", BIT(CPU_OP) | BIT(CPU_INSTANT_EVENT) | BIT(USER_ANNOTATION) | BIT(EXTERNAL_CORRELATION) |
-                                    BIT(XPU_RUNTIME) | BIT(XPU_DRIVER) | BIT(CUDA_RUNTIME) | BIT(CUDA_DRIVER) |
-                                    BIT(PYTHON_FUNCTION) | BIT(PRIVATEUSE1_RUNTIME) | BIT(PRIVATEUSE1_DRIVER)},
-    [TP_ACTIVITY_CUDA] = {"cuda", BIT(GPU_MEMCPY) | BIT(GPU_MEMSET) | BIT(GPU_USER_ANNOTATION) | BIT(CONCURRENT_KERNEL) |
-                                      BIT(CUDA_RUNTIME) | BIT(CUDA_DRIVER) | BIT(OVERHEAD)},
+    [TP_ACTIVITY_CPU] = {"cpu", BIT(CPU_OP) | BIT(CPU_INSTANT_EVENT) | BIT(USER_ANNOTATION) |
+                                    BIT(EXTERNAL_CORRELATION) | BIT(XPU_RUNTIME) | BIT(XPU_DRIVER) | BIT(CUDA_RUNTIME) |
+                                    BIT(CUDA_DRIVER) | BIT(PYTHON_FUNCTION) | BIT(PRIVATEUSE1_RUNTIME) |
+                                    BIT(PRIVATEUSE1_DRIVER)},
+    [TP_ACTIVITY_CUDA] = {"cuda", BIT(GPU_MEMCPY) | BIT(GPU_MEMSET) | BIT(GPU_USER_ANNOTATION) |
+                                      BIT(CONCURRENT_KERNEL) | BIT(CUDA_RUNTIME) | BIT(CUDA_DRIVER) | BIT(OVERHEAD)},
     [TP_ACTIVITY_XPU] = {"xpu", BIT(GPU_MEMCPY) | BIT(GPU_MEMSET) | BIT(CONCURRENT_KERNEL) | BIT(XPU_RUNTIME) |
                                     BIT(XPU_DRIVER)},
     [TP_ACTIVITY_MTIA] = {"mtia", BIT(MTIA_CCP_EVENTS) | BIT(MTIA_RUNTIME) | BIT(MTIA_INSIGHT) | BIT(MTIA_COUNTERS)},
@@ -155,8 +156,8 @@ bool tp_read_activities(struct tp_reading *reading, const char *value, void *fie
             break;
     }
     if (!(activities.groups & 1u << TP_ACTIVITY_CPU))
-        return tp_refuse(reading, "cpu, with others or alone", "\"%s\" leaves nothing to observe: of these none is in this "
-                                                              "build yet", value);
+        return tp_refuse(reading, "cpu, with others or alone", "\"%s\" leaves nothing to observe: of these none is "
+                                                              "in this build yet", value);
     for (int group = 0; group < TP_ACTIVITY_COUNT; group++)
         if (group != TP_ACTIVITY_CPU && activities.groups & 1u << group) {
             tp_note(reading, "%s is not in this build yet; the rest goes on", groups[group].name);

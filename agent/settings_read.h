@@ -1,9 +1,9 @@
 /*
  * settings_read.h: how one value is read; between settings.c, settings_lists.c and settings_json.c alone.
  *
- * A reader gets a text, the same whether it comes from the environment or from a file, and writes the row's field, which is
- * NULL for a setting that has no effect yet: then it only checks. false: the value is not accepted; unless the reader said
- * more by tp_refuse, the line says what is accepted.
+ * A reader gets a text, the same whether it comes from the environment or from a file, and writes the row's field,
+ * which is NULL for a setting that has no effect yet: then it only checks. false: the value is not accepted; unless
+ * the reader said more by tp_refuse, the line says what is accepted.
  */
 #ifndef TP_SETTINGS_READ_H
 #define TP_SETTINGS_READ_H
@@ -22,8 +22,10 @@ struct tp_reading {
 
 typedef bool tp_reader(struct tp_reading *reading, const char *value, void *field);
 
-tp_reader tp_read_activities, tp_read_outputs, tp_read_group_by, tp_read_metadata, tp_read_sort_key; /* settings_lists.c */
-tp_reader tp_read_experimental, tp_read_json_object;                                                 /* settings_json.c */
+/* settings_lists.c */
+tp_reader tp_read_activities, tp_read_outputs, tp_read_group_by, tp_read_metadata, tp_read_sort_key;
+/* settings_json.c */
+tp_reader tp_read_experimental, tp_read_json_object;
 
 /* An error or a note on the value that is being read. tp_refuse returns false. accepted NULL: the row's. */
 bool tp_refuse(struct tp_reading *reading, const char *accepted, const char *format, ...) TP_PRINTF(3, 4);

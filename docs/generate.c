@@ -1,6 +1,7 @@
 /*
- * Fills in a page: copies a template from stdin to stdout, where a line @NAME@ is replaced by a list that is made from
- * settings.def, experimental.def or commands.def. `make docs` runs it over docs/templates; a test that nobody forgot to.
+ * Fills in a page: copies a template from stdin to stdout, where a line @NAME@ is replaced by a list that is made
+ * from settings.def, experimental.def or commands.def. `make docs` runs it over docs/templates; a test that nobody
+ * forgot to.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * doctor.c: `tprof doctor`: what works on this machine, and why what does not. Each finding is one row; rows are gathered
- * first and then printed, as text or as JSON. A finding that stops the CPU way makes the exit status 1.
+ * doctor.c: `tprof doctor`: what works on this machine, and why what does not. Each finding is one row; rows are
+ * gathered first and then printed, as text or as JSON. A finding that stops the CPU way makes the exit status 1.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -42,9 +42,9 @@ static struct doctor {
 static const char help[] =
     "usage: tprof doctor [--json] [[--] PROGRAM [arguments]]\n"
     "\n"
-    "Says what works on this machine, and why what does not: the library, the clock, the room for records, the settings in\n"
-    "the environment; then runs PROGRAM (python3, with a few operators, if none is given) under tprof, with its files in a\n"
-    "temporary folder, and shows what tprof says there.\n"
+    "Says what works on this machine, and why what does not: the library, the clock, the room for records, the "
+    "settings in\nthe environment; then runs PROGRAM (python3, with a few operators, if none is given) under tprof, "
+    "with its files in a\ntemporary folder, and shows what tprof says there.\n"
     "\n"
     "  --json   one JSON object on stdout instead\n"
     "  --help   this text\n"
@@ -109,8 +109,8 @@ static void find_spool(void)
     }
     room = (unsigned long long)space.f_bavail * space.f_frsize;
     if (room < budget)
-        find(REMARK, "records", "%s has %llu MiB free of the %llu of TPROF_BUFFER_MB: they may have to wait in memory, and "
-                                "then do not outlive SIGKILL", folder, room >> 20, budget >> 20);
+        find(REMARK, "records", "%s has %llu MiB free of the %llu of TPROF_BUFFER_MB: they may have to wait in "
+                                "memory, and then do not outlive SIGKILL", folder, room >> 20, budget >> 20);
     else
         find(WORKS, "records", "%s has %llu MiB free, and at most %llu are used (TPROF_BUFFER_MB)", folder, room >> 20,
              budget >> 20);

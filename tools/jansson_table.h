@@ -1,4 +1,4 @@
-/* jansson_table.h: gives the settings the jansson that the command is linked with, so that it needs none on the machine. */
+/* jansson_table.h: the settings use the jansson that the command is linked with; the machine needs none. */
 #ifndef TP_JANSSON_TABLE_H
 #define TP_JANSSON_TABLE_H
 

@@ -19,8 +19,8 @@ static void print_help(void)
 {
     printf("usage: tprof run [options] [--] PROGRAM [arguments]\n"
            "\n"
-           "Starts PROGRAM with libtprof.so in front of LD_PRELOAD. Each setting is an option, and wins over its variable;\n"
-           "a file of --config is read here, and what it sets is handed over as variables.\n"
+           "Starts PROGRAM with libtprof.so in front of LD_PRELOAD. Each setting is an option, and wins over its "
+           "variable;\na file of --config is read here, and what it sets is handed over as variables.\n"
            "\n");
     for (unsigned i = 0; i < TP_SETTINGS_COUNT; i++) {
         char option[TP_OPTION_MAX], text[400];
@@ -34,7 +34,8 @@ static void print_help(void)
     printf("\n"
            "  --help\n      this text\n"
            "\n"
-           "Exit status: that of PROGRAM; 2 wrong use or a bad setting, 126 PROGRAM cannot be started, 127 it is not there.\n");
+           "Exit status: that of PROGRAM; 2 wrong use or a bad setting, 126 PROGRAM cannot be started, 127 it is "
+           "not there.\n");
 }
 
 static void print_lines(const struct tp_error *lines, unsigned count)
@@ -57,7 +58,8 @@ static int refuse_option(const char *word)
         tp_option_name(i, names[i]);
         tp_nearest_offer(&nearest, names[i]);
     }
-    fprintf(stderr, "tprof run: there is no option --%s%s%s%s\n", word, nearest.found ? "; is --" : " (tprof run --help)",
+    fprintf(stderr, "tprof run: there is no option --%s%s%s%s\n", word, nearest.found ? "; is --" : " (tprof run "
+                                                                                                    "--help)",
             nearest.found ? nearest.found : "", nearest.found ? " meant?" : "");
     return TP_WRONG_USE;
 }

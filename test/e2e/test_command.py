@@ -1,4 +1,4 @@
-"""The command: what it says to wrong use, tprof run, tprof doctor, completions. Needs no PyTorch except where it says so."""
+"""The command: what it says to wrong use, tprof run, tprof doctor, completions. Needs PyTorch only where marked."""
 import importlib.util
 import json
 import os
@@ -72,7 +72,8 @@ def test_help_of_run_tells_every_setting():
 
 
 def test_run_sets_variables_and_keeps_the_preload():
-    found = environment("--gzip-level", "3", "--log=info", LD_PRELOAD="libdl.so.2", TPROF_GZIP_LEVEL="4", TPROF_DIR="/a")
+    found = environment("--gzip-level", "3", "--log=info", LD_PRELOAD="libdl.so.2", TPROF_GZIP_LEVEL="4",
+                        TPROF_DIR="/a")
     assert found["TPROF_GZIP_LEVEL"] == "3"
     assert (found["TPROF_LOG"], found["TPROF_DIR"]) == ("info", "/a")
     assert found["LD_PRELOAD"] == f"{LIBRARY}:libdl.so.2"
@@ -127,8 +128,8 @@ def test_the_library_is_found_where_make_install_puts_it(tmp_path):
 
 
 def test_doctor_says_why_not():
-    result = tprof("doctor", "--json", "--", "sh", "-c", "echo oh >&2; exit 3", TPROF_GZIP_LEVEL="12", TPROF_WITH_STACK="1",
-                   TPROF_DIR="/dev/null/x")
+    result = tprof("doctor", "--json", "--", "sh", "-c", "echo oh >&2; exit 3", TPROF_GZIP_LEVEL="12",
+                   TPROF_WITH_STACK="1", TPROF_DIR="/dev/null/x")
     assert (result.returncode, result.stderr) == (1, "")
     told = json.loads(result.stdout)
     assert told["works"] is False

@@ -1,7 +1,7 @@
 /*
- * The settings from any bytes. The first byte, modulo 3, chooses: 0 an environment, its variables ended by newlines or NUL
- * bytes; 1 the text of a JSON file; 2 the same, read by the jansson that is linked (whose leaks a sanitizer sees) and not by
- * one that is opened, and the entries that come of it are loaded as variables.
+ * The settings from any bytes. The first byte, modulo 3, chooses: 0 an environment, its variables ended by newlines
+ * or NUL bytes; 1 the text of a JSON file; 2 the same, read by the jansson that is linked (whose leaks a sanitizer
+ * sees) and not by one that is opened, and the entries that come of it are loaded as variables.
  *
  * What must hold: no fault, no piece of the job's heap, an answer that agrees with the report, every text terminated.
  */

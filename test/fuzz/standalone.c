@@ -3,8 +3,8 @@
  *
  *     fuzz_NAME [-n ITERATIONS] [-t SECONDS] [-s SEED] FILE...
  *
- * A failing input is written to ./fuzz-crash before it runs, and removed at the end if nothing failed. The same seed gives
- * the same inputs.
+ * A failing input is written to ./fuzz-crash before it runs, and removed at the end if nothing failed. The same seed
+ * gives the same inputs.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -71,7 +71,8 @@ static size_t splice(uint8_t *bytes, size_t size)
     const struct input *other = &inputs[random_below(input_count)];
     if (other->size == 0)
         return size;
-    size_t from = random_below(other->size), length = 1 + random_below(other->size - from < 64 ? other->size - from : 64);
+    size_t from = random_below(other->size), rest = other->size - from;
+    size_t length = 1 + random_below(rest < 64 ? rest : 64);
     size_t at = random_below(size + 1);
     if (random_below(2) && at + length <= size) {
         memcpy(bytes + at, other->bytes + from, length);

@@ -1,4 +1,4 @@
-/* Every setting from the environment: unset, empty, good, bad; and what is said of it. The file: check_settings_file.c. */
+/* Every setting from the environment: unset, empty, good, bad; what is said of it. The file: check_settings_file.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +137,8 @@ static const struct {
     {"TPROF_POST_PROCESSING_TIMEOUT_S", "2.5", "a limit on post-processing is not in this build yet; the rest goes on"},
     {"TPROF_HEAP", "stacks", "the native heap is not in this build yet; the rest goes on"},
     {"TPROF_GRAPH_LANES", "all", "lanes of CUDA graphs are not in this build yet; the rest goes on"},
-    {"TPROF_CUDA_GRAPH_ANNOTATIONS", "a.json", "annotations of CUDA graphs are not in this build yet; the rest goes on"},
+    {"TPROF_CUDA_GRAPH_ANNOTATIONS", "a.json", "annotations of CUDA graphs are not in this build yet; the rest goes "
+                                               "on"},
     {"TPROF_BUFFER_MB", "8", NULL},
     {"TPROF_HOOK", "callback", NULL},
     {"TPROF_HOOK", "interpose", "interpose is not in this build yet; callbacks are used"},
@@ -161,8 +162,8 @@ START_TEST(good_value)
 END_TEST
 
 #define DEVICE_KEYS \
-    "key, count, flops, cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage, self_cpu_memory_usage, or one of " \
-    "the last five with device, cuda, xpu or privateuse1 in place of cpu"
+    "key, count, flops, cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage, self_cpu_memory_usage, or " \
+    "one of the last five with device, cuda, xpu or privateuse1 in place of cpu"
 #define GROUPS \
     "a list of cpu, cuda, xpu, mtia, hpu, privateuse1, each with a filter where wanted, as in cpu:[cpu_op]"
 #define SCHEDULES NULL /* check_schedule.c */
@@ -333,21 +334,22 @@ END_TEST
 
 START_TEST(experimental_fields)
 {
-    ck_assert_int_eq(load((const char *const[]){"TPROF_EXPERIMENTAL_CONFIG={\"verbose\": true, \"adjust_timestamps\": true, "
-                                                "\"profile_all_threads\": false, \"profiler_metrics\": [\"a\"], "
-                                                "\"custom_profiler_config\": \"\", \"record_python_gc_info\": false, "
-                                                "\"capture_overload_names\": true}", NULL}),
+    ck_assert_int_eq(load((const char *const[]){"TPROF_EXPERIMENTAL_CONFIG={\"verbose\": true, "
+                                                "\"adjust_timestamps\": true, \"profile_all_threads\": false, "
+                                                "\"profiler_metrics\": [\"a\"], \"custom_profiler_config\": \"\", "
+                                                "\"record_python_gc_info\": false, \"capture_overload_names\": "
+                                                "true}", NULL}),
                      0);
     ck_assert_uint_eq(report.notes, 4);
     ck_assert_str_eq(line(&report.note[0]),
-                     "TPROF_EXPERIMENTAL_CONFIG: verbose is not in this build yet (call stacks in the trace come with Python "
-                     "stacks); the rest goes on");
-    ck_assert_str_eq(line(&report.note[1]), "TPROF_EXPERIMENTAL_CONFIG: adjust_timestamps has no effect here: it is for "
-                                            "Vulkan devices, whose operators have no end of their own");
-    ck_assert_str_eq(line(&report.note[2]), "TPROF_EXPERIMENTAL_CONFIG: profile_all_threads cannot be switched off: all "
-                                            "threads are observed, also those that the program started before");
-    ck_assert_str_eq(line(&report.note[3]), "TPROF_EXPERIMENTAL_CONFIG: profiler_metrics has no effect here: CUPTI's range "
-                                            "profiler; newer Kineto has dropped it");
+                     "TPROF_EXPERIMENTAL_CONFIG: verbose is not in this build yet (call stacks in the trace come "
+                     "with Python stacks); the rest goes on");
+    ck_assert_str_eq(line(&report.note[1]), "TPROF_EXPERIMENTAL_CONFIG: adjust_timestamps has no effect here: it is "
+                                            "for Vulkan devices, whose operators have no end of their own");
+    ck_assert_str_eq(line(&report.note[2]), "TPROF_EXPERIMENTAL_CONFIG: profile_all_threads cannot be switched off: "
+                                            "all threads are observed, also those that the program started before");
+    ck_assert_str_eq(line(&report.note[3]), "TPROF_EXPERIMENTAL_CONFIG: profiler_metrics has no effect here: "
+                                            "CUPTI's range profiler; newer Kineto has dropped it");
     ck_assert(settings.experimental_config.profile_all_threads && settings.experimental_config.capture_overload_names);
     size_t count;
     tp_experimental_fields(&count);
@@ -370,8 +372,8 @@ START_TEST(trace_only_leaves_the_table_out)
     ck_assert(!settings.experimental_config.trace_only);
     ck_assert_uint_eq(settings.outputs, 1u << TP_OUTPUT_TENSORBOARD | 1u << TP_OUTPUT_TABLE);
     ck_assert_str_eq(line(&report.note[1]),
-                     "TPROF_EXPERIMENTAL_CONFIG: trace_only=True is incompatible with with_stack=True (stack traces require "
-                     "event post-processing). Disabling trace_only.");
+                     "TPROF_EXPERIMENTAL_CONFIG: trace_only=True is incompatible with with_stack=True (stack traces "
+                     "require event post-processing). Disabling trace_only.");
 }
 END_TEST
 
@@ -403,7 +405,8 @@ END_TEST
 
 START_TEST(the_first_of_two_counts)
 {
-    ck_assert_int_eq(load((const char *const[]){"TPROF_GZIP_LEVEL=", "TPROF_GZIP_LEVEL=3", "TPROF_GZIP_LEVEL=x", NULL}), 0);
+    static const char *const variables[] = {"TPROF_GZIP_LEVEL=", "TPROF_GZIP_LEVEL=3", "TPROF_GZIP_LEVEL=x", NULL};
+    ck_assert_int_eq(load(variables), 0);
     ck_assert_int_eq(settings.gzip_level, 3);
 }
 END_TEST

@@ -61,9 +61,9 @@ static const char *line(const struct tp_error *error)
 START_TEST(every_form_of_value)
 {
     ck_assert_int_eq(load("{\"gzip_level\": 7, \"use_gzip\": false, \"row_limit\": \"-1\", \"buffer_mb\": null,\n"
-                          " \"activities\": [\"cpu:[cpu_op,user_annotation]\"], \"on_trace_ready\": [\"chrome\", \"table\"],\n"
-                          " \"schedule\": {\"wait\": 0, \"active\": 5}, \"metadata\": {\"a\": \"b\", \"n\": 3},\n"
-                          " \"metadata_json\": {\"x\": [1.10, {\"}\": \"\\\"{\"}]},\n"
+                          " \"activities\": [\"cpu:[cpu_op,user_annotation]\"], \"on_trace_ready\": [\"chrome\", "
+                          "\"table\"],\n \"schedule\": {\"wait\": 0, \"active\": 5}, \"metadata\": {\"a\": \"b\", "
+                          "\"n\": 3},\n \"metadata_json\": {\"x\": [1.10, {\"}\": \"\\\"{\"}]},\n"
                           " \"experimental_config\": {\"capture_overload_names\": true}, \"dir\": \"/a\\u00e4\"}",
                           NULL),
                      0);
@@ -109,13 +109,14 @@ static const struct {
      ":1:2: metadata: \"a=b\" holds a comma or an equals sign; accepted: such text in metadata_json"},
     {"{\"schedule\": {\"wait\": -1, \"active\": 1}}",
      ":1:2: schedule: 'wait=-1' is not a number of steps; accepted: always, or "
-     "wait=1,warmup=1,active=3,repeat=1,skip_first=0,skip_first_wait=0 (numbers of steps from 0 to 1000000000000000; active "
-     "from 1, and never left out)"},
+     "wait=1,warmup=1,active=3,repeat=1,skip_first=0,skip_first_wait=0 (numbers of steps from 0 to "
+     "1000000000000000; active from 1, and never left out)"},
     {"{\"activities\": []}",
-     ":1:2: activities: the list is empty; accepted: a list of cpu, cuda, xpu, mtia, hpu, privateuse1, each with a filter "
-     "where wanted, as in cpu:[cpu_op]"},
+     ":1:2: activities: the list is empty; accepted: a list of cpu, cuda, xpu, mtia, hpu, privateuse1, each with a "
+     "filter where wanted, as in cpu:[cpu_op]"},
     {"{\"on_trace_ready\": [1]}", NULL},
-    {"{\"config\": \"b.json\"}", ":1:2: config: a file cannot name another one; accepted: the environment names the file"},
+    {"{\"config\": \"b.json\"}", ":1:2: config: a file cannot name another one; accepted: the environment names the "
+                                 "file"},
     {"{\"log\": \"warn\", \"log\": \"info\"}", ":1:21: duplicate object key near '\"log\"'"},
     {"{\"log\": \"warn\",\n}", ":2:1: string or '}' expected near '}'"},
     {"{\"log\": \"wa\\u0000rn\"}", NULL},
@@ -148,14 +149,15 @@ END_TEST
 
 START_TEST(unknown_keys_are_noted)
 {
-    ck_assert_int_eq(load("{\n\"gzip_levle\": 3, \"foo\": 1,\n\"enable_pytorch_execution_trace\": true, \"DIR\": \"x\"}", NULL),
+    ck_assert_int_eq(load("{\n\"gzip_levle\": 3, \"foo\": 1,\n\"enable_pytorch_execution_trace\": true, \"DIR\": "
+                          "\"x\"}", NULL),
                      0);
     ck_assert_uint_eq(report.notes, 4);
     ck_assert_str_eq(line(&report.note[0]), ":2:1: gzip_levle is not known; is gzip_level meant?");
     ck_assert_str_eq(line(&report.note[1]), ":2:18: foo is not known");
     ck_assert_str_eq(line(&report.note[2]), ":3:41: DIR is not known; is dir meant?");
-    ck_assert_str_eq(line(&report.note[3]), ":3:1: enable_pytorch_execution_trace: execution traces are not in this build yet; "
-                                            "the rest goes on");
+    ck_assert_str_eq(line(&report.note[3]), ":3:1: enable_pytorch_execution_trace: execution traces are not in this "
+                                            "build yet; the rest goes on");
 }
 END_TEST
 
@@ -170,10 +172,9 @@ START_TEST(what_is_no_file)
     };
     for (size_t i = 0; i < TP_COUNT(rows); i++) {
         char text[800];
+        const char *const variables[] = {rows[i].variable, NULL};
         report = (struct tp_settings_report){0};
-        ck_assert_int_eq(tp_settings_load(&settings, (char *const *)(const char *const[]){rows[i].variable, NULL}, &arena,
-                                          &report),
-                         -EINVAL);
+        ck_assert_int_eq(tp_settings_load(&settings, (char *const *)variables, &arena, &report), -EINVAL);
         tp_error_line(&report.error[0], text, sizeof text);
         ck_assert_str_eq(text, rows[i].said);
     }
@@ -206,9 +207,14 @@ START_TEST(strict_from_either)
         const char *file, *variable;
         bool strict;
     } rows[] = {
-        {"{\"strict\": true}", NULL, true},   {"{\"strict\": 0}", NULL, false},  {"{\"strict\": true}", "TPROF_STRICT=0", false},
-        {"{\"log\": \"info\"}", NULL, false}, {"{", "TPROF_STRICT=1", true},     {"{\"strict\": true", NULL, false},
-        {"{}", "TPROF_STRICT=x", false},      {"{\"strict\": \"1\"}", "TPROF_STRICT=", true},
+        {"{\"strict\": true}", NULL, true},
+        {"{\"strict\": 0}", NULL, false},
+        {"{\"strict\": true}", "TPROF_STRICT=0", false},
+        {"{\"strict\": \"1\"}", "TPROF_STRICT=", true},
+        {"{\"log\": \"info\"}", NULL, false},
+        {"{\"strict\": true", NULL, false},
+        {"{", "TPROF_STRICT=1", true},
+        {"{}", "TPROF_STRICT=x", false},
     };
     for (size_t i = 0; i < TP_COUNT(rows); i++) {
         write_file(rows[i].file, strlen(rows[i].file));
