@@ -99,7 +99,7 @@ property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.p
 	$(or $(PYTHON),python3) test/property/test_schedule.py $<
 
 .PHONY: check
-check: all unit replay e2e ## every test
+check: all unit scale replay e2e ## every test
 
 # PYTHON needs torch and pytest; without them these tests are left out, by name.
 .PHONY: e2e
@@ -114,6 +114,14 @@ $(BUILD)/test/steady/steady: $(call objects,test/steady/steady.c) $(BUILD)/libco
 .PHONY: steady
 steady: $(BUILD)/test/steady/steady ## page faults and system calls of a recording thread
 	$<
+
+$(BUILD)/test/scale/model_scale: $(call objects,test/scale/model_scale.c) $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) -pthread -ldl -lm
+
+.PHONY: scale
+scale: $(BUILD)/test/scale/model_scale ## a hundred million ranges through the model, in bounded memory
+	$< 100000000
 
 .PHONY: clean
 clean: ## removes every build folder
