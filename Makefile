@@ -31,7 +31,9 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 # zlib is linked statically where its archive exists, so that a conda environment's own libz is not displaced.
 ZLIB_STATIC := $(shell $(CC) -print-file-name=libz.a)
 ZLIB := $(if $(findstring /,$(ZLIB_STATIC)),$(ZLIB_STATIC),-lz)
-JANSSON := $(shell $(PKG_CONFIG) --libs jansson 2>/dev/null)
+# Statically too: `tprof run --config` then works on a machine that has no jansson.
+JANSSON_STATIC := $(shell $(CC) -print-file-name=libjansson.a)
+JANSSON := $(if $(findstring /,$(JANSSON_STATIC)),$(JANSSON_STATIC),$(shell $(PKG_CONFIG) --libs jansson 2>/dev/null))
 CHECK_LIBS := $(shell $(PKG_CONFIG) --libs check 2>/dev/null)
 
 ifeq ($(V),0)
@@ -73,7 +75,7 @@ $(BUILD)/libtprof.so: $(call objects,$(LIBRARY) $(AGENT) $(OUTPUT)) $(BUILD)/lib
 
 $(BUILD)/tprof: $(call objects,$(TOOLS)) $(BUILD)/libcore.a
 	$(call say,LD,$@)
-	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(if $(JANSSON),-Wl$(comma)--no-as-needed $(JANSSON)) -pthread -ldl -lm
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(JANSSON) -pthread -ldl -lm
 
 $(BUILD)/test/unit/run: $(call objects,$(UNIT)) $(BUILD)/libcore.a
 	$(call say,LD,$@)
@@ -97,7 +99,7 @@ property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.p
 	$(or $(PYTHON),python3) test/property/test_schedule.py $<
 
 .PHONY: check
-check: all unit replay e2e ## every test
+check: all unit scale replay e2e ## every test
 
 # PYTHON needs torch and pytest; without them these tests are left out, by name.
 .PHONY: e2e
@@ -112,6 +114,14 @@ $(BUILD)/test/steady/steady: $(call objects,test/steady/steady.c) $(BUILD)/libco
 .PHONY: steady
 steady: $(BUILD)/test/steady/steady ## page faults and system calls of a recording thread
 	$<
+
+$(BUILD)/test/scale/model_scale: $(call objects,test/scale/model_scale.c) $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) -pthread -ldl -lm
+
+.PHONY: scale
+scale: $(BUILD)/test/scale/model_scale ## a hundred million ranges through the model, in bounded memory
+	$< 100000000
 
 .PHONY: clean
 clean: ## removes every build folder
@@ -143,3 +153,47 @@ $(BUILD)/test/fuzz/replay_trace_in: test/fuzz/fuzz_trace_in.c $(BUILD)/libcore.a
 .PHONY: replay
 replay: $(BUILD)/test/fuzz/replay_trace_in ## fuzz targets over the inputs of test/cases
 	$(BUILD)/test/fuzz/replay_trace_in test/cases/check/*/input.json
+
+# The fuzz target without a fuzzing engine: the corpus, then mutations of it. With clang and -fsanitize=fuzzer the same
+# file is a target of libFuzzer.
+FUZZ_ITERATIONS ?= 20000
+FUZZ_SECONDS ?= 20
+FUZZ_SETTINGS := test/fuzz/fuzz_settings.c test/fuzz/standalone.c tools/jansson_table.c
+$(BUILD)/test/fuzz/fuzz_settings: $(call objects,$(FUZZ_SETTINGS)) $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(BUILD)/libcore.a $(SANITIZER) $(LDFLAGS) $(JANSSON) -pthread -ldl -lm
+
+.PHONY: fuzz
+fuzz: ## the settings parser, fuzzed for a short while under ASan and UBSan
+	$(MAKE) SANITIZE=address,undefined build-address-undefined/test/fuzz/fuzz_settings
+	build-address-undefined/test/fuzz/fuzz_settings -n $(FUZZ_ITERATIONS) -t $(FUZZ_SECONDS) test/fuzz/corpus/settings/*
+
+.PHONY: fuzz-short
+fuzz-short: $(BUILD)/test/fuzz/fuzz_settings
+	$< -n 5000 test/fuzz/corpus/settings/*
+check: fuzz-short
+-include $(BUILD)/test/fuzz/fuzz_settings.d $(BUILD)/test/fuzz/standalone.d
+
+# Pages that are made from the tables of settings and commands; committed, and check fails where one is not current.
+PAGES := docs/settings.md man/tprof.1 man/libtprof.7 completions/tprof.bash
+$(BUILD)/docs/generate: $(call objects,docs/generate.c tools/options.c) $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(BUILD)/libcore.a $(SANITIZER) $(LDFLAGS) -pthread -ldl -lm
+
+.PHONY: docs
+docs: $(BUILD)/docs/generate ## makes docs/settings.md, the man pages and the completions anew
+	@for page in $(PAGES); do $< < docs/templates/$${page##*/} > $$page || exit 1; done
+
+.PHONY: docs-current
+docs-current: $(BUILD)/docs/generate
+	@for page in $(PAGES); do $< < docs/templates/$${page##*/} | cmp -s - $$page || \
+		{ echo "$$page is not current: make docs"; exit 1; }; done
+check: docs-current
+-include $(BUILD)/docs/generate.d
+
+.PHONY: command
+command: all ## the command (PYTHON needs pytest; what needs torch is left out without it)
+	@if $(or $(PYTHON),python3) -c 'import pytest' 2>/dev/null; \
+	then $(or $(PYTHON),python3) -m pytest -q test/e2e/test_command.py; \
+	else echo 'command: skipped, $(or $(PYTHON),python3) has no pytest (PYTHON=... names another)'; fi
+check: command

@@ -1,11 +1,13 @@
 /*
- * entry.c: where the library comes to life in a process: the constructor, and what happens when PyTorch has been loaded. The
- * one file of agent/ that knows collectors and outputs. Never linked into unit tests.
+ * entry.c: where the library comes to life in a process: the constructor, and what happens when PyTorch has been
+ * loaded. The one file of agent/ that knows collectors and outputs. Never linked into unit tests.
  *
- * LD_PRELOAD reaches every shell, compiler and tool of a job: the constructor only notes our variables. Threads, files and
- * messages wait until PyTorch is seen, except that TPROF_STRICT reads the settings at once.
+ * LD_PRELOAD reaches every shell, compiler and tool of a job: the constructor only notes our variables. Threads,
+ * files and messages wait until PyTorch is seen, except that TPROF_STRICT reads the settings at once.
  */
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -43,6 +45,8 @@ static void tell(const struct tp_error *lines, unsigned count, enum tp_log_level
         tp_error_line(&lines[i], line, sizeof line);
         tp_log(level, "%s", line);
     }
+    if (count > TP_SETTINGS_MAX_LINES)
+        tp_log(level, "and %u more such lines", count - TP_SETTINGS_MAX_LINES);
 }
 
 static struct tp_settings_report report;
@@ -50,8 +54,9 @@ static struct tp_settings_report report;
 /* True when the settings can be used; what is wrong with them has been said. */
 static bool load_settings(void)
 {
+    static struct tp_arena arena; /* the texts of the settings live as long as the process */
     memset(&report, 0, sizeof report);
-    bool good = tp_settings_load(&settings, variables, &report) == 0;
+    bool good = tp_settings_load(&settings, variables, &arena, &report) == 0;
     tp_log_set_level(settings.log);
     if (!good)
         tell(report.error, report.errors, TP_LOG_QUIET);
@@ -75,13 +80,19 @@ static void library_loaded(void)
         tp_process_init();
 }
 
-static const char *variable_value(const char *name)
+/* A relative file means the working directory at the start: programs change theirs before they load PyTorch. */
+static void make_config_absolute(char **variable)
 {
-    size_t length = strlen(name);
-    for (char **v = variables; *v; v++)
-        if (strncmp(*v, name, length) == 0 && (*v)[length] == '=')
-            return *v + length + 1;
-    return "";
+    static char absolute[2 * PATH_MAX];
+    static const char name[] = "TPROF_CONFIG=";
+    size_t length = sizeof name - 1;
+    if (strncmp(*variable, name, length) != 0 || !(*variable)[length] || (*variable)[length] == '/')
+        return;
+    char folder[PATH_MAX];
+    if (getcwd(folder, sizeof folder) && strlen(*variable) < PATH_MAX) {
+        snprintf(absolute, sizeof absolute, "%s%s/%s", name, folder, *variable + length);
+        *variable = absolute;
+    }
 }
 
 __attribute__((constructor)) static void on_load(void)
@@ -90,9 +101,11 @@ __attribute__((constructor)) static void on_load(void)
         return;
     size_t count = 0;
     for (char **v = environ; v && *v && count < MAX_VARIABLES; v++)
-        if (is_ours(*v))
-            variables[count++] = *v;
-    if (strcmp(variable_value("TPROF_STRICT"), "1") == 0 && !load_settings())
+        if (is_ours(*v)) {
+            variables[count] = *v;
+            make_config_absolute(&variables[count++]);
+        }
+    if (count > 0 && tp_settings_strict(variables) && !load_settings())
         _exit(EXIT_BAD_SETTING);
     tp_hooks_library_loaded = library_loaded;
 }

@@ -1,6 +1,9 @@
 /*
- * settings.h: every TPROF_ variable, read once, const after. settings.def has one row per setting: name, type, default and
- * what is accepted. Empty counts as unset.
+ * settings.h: every TPROF_ variable and its JSON twin, read once, const after.
+ *
+ * settings.def has one row per setting: name, type, bounds, default, help. The parser, the nearest-name hint, the
+ * options of `tprof run`, the pages, the completions and docs/settings.md all come from it. Empty counts as unset.
+ * The environment wins over the file of TPROF_CONFIG.
  *
  * Threads: load is called once, before any thread of ours exists; the result is read by all.
  */
@@ -43,6 +46,11 @@ enum tp_activity_type {
     TP_TYPE_XPU_DRIVER,
     TP_TYPE_PRIVATEUSE1_RUNTIME,
     TP_TYPE_PRIVATEUSE1_DRIVER,
+    TP_TYPE_MTIA_RUNTIME,
+    TP_TYPE_MTIA_CCP_EVENTS,
+    TP_TYPE_MTIA_INSIGHT,
+    TP_TYPE_MTIA_COUNTERS,
+    TP_TYPE_HPU_OP,
     TP_TYPE_COUNT,
 };
 
@@ -83,6 +91,7 @@ struct tp_experimental_config {
 
 struct tp_settings {
     bool enabled;
+    const char *config;
     bool strict;
     struct tp_activities activities;
     struct tp_schedule schedule;
@@ -115,7 +124,7 @@ struct tp_settings {
 };
 
 /* What load has to say. errors: bad values, after which the settings must not be used. notes: an unknown variable with
- * the nearest known one, a setting whose feature this build does not have yet, an output that switched a recording on. */
+ * the nearest known one, a setting whose feature this build does not have yet. The counts go on where the lines end. */
 #define TP_SETTINGS_MAX_LINES 24
 struct tp_settings_report {
     unsigned errors, notes;
@@ -124,9 +133,57 @@ struct tp_settings_report {
 };
 
 /*
- * Reads the variables of environ-style strings ("NAME=value", NULL at the end), whose texts the result points into. Returns
- * 0, or -EINVAL when report->errors > 0. The report is zeroed by the caller.
+ * Reads the variables of environ-style strings ("NAME=value", NULL at the end) and the JSON file that they name.
+ * Texts of the result live in the arena or in the strings. Of a variable that is there twice the first counts, as for
+ * getenv(). Returns 0, or -EINVAL when report->errors > 0. The report is zeroed by the caller.
  */
-int tp_settings_load(struct tp_settings *ret_settings, char *const *environment, struct tp_settings_report *report);
+int tp_settings_load(struct tp_settings *ret_settings, char *const *environment, struct tp_arena *arena,
+                     struct tp_settings_report *report);
+
+/* True if these variables, or the file that they name, ask that a bad setting ends the process. Reads the file only. */
+bool tp_settings_strict(char *const *environment);
+
+/* What a JSON file sets, as variables would: for `tprof run`, which hands them over. In the order of settings.def. */
+struct tp_settings_entry {
+    const char *name, *value; /* of the variable; NULL: not in the file */
+    unsigned line, column;    /* of the key, from 1 */
+};
+
+/* Fills entries[TP_SETTINGS_COUNT]; what is wrong with the file goes into the report. 0 or -EINVAL. */
+int tp_settings_read_file(const char *path, struct tp_arena *arena, struct tp_settings_report *report,
+                          struct tp_settings_entry *entries);
+
+/* One row of settings.def, for people: help, pages, completions. */
+struct tp_setting {
+    const char *name;     /* of the variable */
+    const char *preset;   /* the default, as a value; NULL: see unset */
+    const char *unset;    /* what happens where it is unset and has no default */
+    const char *later;    /* what this build does not have yet ("shapes are"), or NULL */
+    const char *help;
+};
+
+enum {
+#define SETTING(name, ...) TP_SETTING_##name,
+#define LATER(name, ...) TP_SETTING_##name,
+#include "settings.def"
+#undef SETTING
+#undef LATER
+    TP_SETTINGS_COUNT,
+};
+
+const struct tp_setting *tp_setting(unsigned index);
+void tp_setting_accepted(unsigned index, char *text, size_t size); /* in words: "1 to 9" */
+/* For completions: the words that it may be ("0 1", "auto all none"); false where it is not one of a few words. */
+bool tp_setting_words(unsigned index, char *text, size_t size);
+
+/* What is done with a field of torch's _ExperimentalConfig. */
+struct tp_experimental_field {
+    const char *name, *type, *how, *why;
+};
+const struct tp_experimental_field *tp_experimental_fields(size_t *ret_count);
+
+/* Opens libjansson at run time unless the command, which links it, gave its own table. */
+struct tp_jansson;
+extern const struct tp_jansson *tp_settings_jansson;
 
 #endif

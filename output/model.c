@@ -43,13 +43,13 @@ static char *take_text(struct tp_model *model)
     char *piece = model->free_text;
     if (!piece)
         return tp_arena_alloc(&model->arena, TEXT_BYTES);
-    memcpy(&model->free_text, piece, sizeof piece);
+    memcpy(&model->free_text, piece, sizeof(char *));
     return piece;
 }
 
 static void give_text(struct tp_model *model, char *piece)
 {
-    memcpy(piece, &model->free_text, sizeof piece);
+    memcpy(piece, &model->free_text, sizeof(char *));
     model->free_text = piece;
 }
 
@@ -97,6 +97,17 @@ static int emit(struct tp_model *model, struct open_range *range)
     return model->filled == SEGMENT ? deliver(model) : 0;
 }
 
+/* The range has left the nesting of its thread: what ran inside it belongs to the range around it. */
+static int emit_apart(struct tp_model *model, struct open_range *range, struct open_range *around)
+{
+    if (around)
+        around->child_ns += range->child_ns;
+    range->event.flags |= TP_EVENT_ASYNC;
+    range->event.depth = UINT32_MAX;
+    range->event.parent = UINT64_MAX;
+    return emit(model, range);
+}
+
 /* The newest range of the thread ends. */
 static int pop(struct tp_model *model, struct cursor *cursor, uint64_t end_ns, bool unfinished)
 {
@@ -105,8 +116,11 @@ static int pop(struct tp_model *model, struct cursor *cursor, uint64_t end_ns, b
     range->event.end_thread = cursor->serial;
     if (unfinished)
         range->event.flags |= TP_EVENT_UNFINISHED;
-    if (cursor->depth > 0)
-        cursor->stack[cursor->depth - 1].child_ns += end_ns - range->event.start_ns;
+    struct open_range *around = cursor->depth > 0 ? range - 1 : NULL;
+    if (range->event.flags & TP_EVENT_ASYNC)
+        return emit_apart(model, range, around);
+    if (around)
+        around->child_ns += end_ns - range->event.start_ns;
     return emit(model, range);
 }
 
@@ -188,12 +202,9 @@ static int end_elsewhere(struct tp_model *model, struct cursor *ender, uint64_t 
             struct open_range range = owner->stack[i];
             memmove(&owner->stack[i], &owner->stack[i + 1], (owner->depth - i - 1) * sizeof range);
             owner->depth--;
-            range.event.flags |= TP_EVENT_ASYNC;
             range.event.end_ns = ns > range.event.start_ns ? ns : range.event.start_ns + 1;
             range.event.end_thread = ender->serial;
-            range.event.depth = UINT32_MAX;
-            range.event.parent = UINT64_MAX;
-            return emit(model, &range);
+            return emit_apart(model, &range, i > 0 ? &owner->stack[i - 1] : NULL);
         }
     }
     return 0; /* it began before the window, or its begin was lost */

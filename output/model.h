@@ -8,6 +8,10 @@
  * strictly, without ties. Only ranges that begin inside the window count. One that is still open when the window ends,
  * or whose end was lost, ends there and is marked unfinished.
  *
+ * A range that ends on another thread, or that the program called asynchronous, is no part of its thread's nesting: it has
+ * its true times, no depth, no parent, no self time, and may straddle other ranges; what ran inside it counts for the range
+ * around it.
+ *
  * Within a segment events stand in the order of their index, that is of their begin. A range that stays open longer than
  * a segment can wait comes in a later segment than the ranges inside it.
  */

@@ -1,4 +1,4 @@
-#include "check.h"
+#include "commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,7 +135,7 @@ int tp_command_check(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (options && strcmp(argv[i], "--help") == 0) {
             fputs(help, stdout);
-            return SOUND;
+            return fflush(stdout) == 0 ? SOUND : UNREADABLE;
         } else if (options && strcmp(argv[i], "--json") == 0) {
             check.json = true;
         } else if (options && strcmp(argv[i], "--") == 0) {

@@ -1,39 +1,78 @@
-/* tprof.c: the command: a table of what it can do. Exit status: that of the command; 2 for wrong use. */
+/* tprof.c: the command. Its parts stand in commands.def; each has its own file, and its own --help. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
+#include "../agent/nearest.h"
+#include "commands.h"
+#include "jansson_table.h"
 
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
-    {"check", tp_command_check, "is this trace sound?"},
+#define COMMAND(name, function, help) {name, function, help},
+#include "commands.def"
+#undef COMMAND
 };
 
-static void usage(FILE *to)
+static void usage(void)
 {
-    fprintf(to, "usage: tprof COMMAND [arguments]     tprof COMMAND --help says more\n\n");
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+    printf("usage: tprof COMMAND [arguments]\n"
+           "\n"
+           "Records what a PyTorch program does, without a change to it.\n"
+           "\n");
+    for (size_t i = 0; i < TP_COUNT(commands); i++)
+        printf("  %-8s %s\n", commands[i].name, commands[i].help);
+    printf("\n"
+           "  --help     this text; tprof COMMAND --help says more\n"
+           "  --version  which tprof this is\n"
+           "\n"
+           "Exit status: 0 done, 1 the check failed, 2 wrong use.\n");
+}
+
+static int finish_output(void)
+{
+    if (fflush(stdout) == 0)
+        return TP_DONE;
+    fprintf(stderr, "tprof: stdout: %s\n", strerror(errno));
+    return TP_WRONG_USE;
+}
+
+static int refuse(const char *name)
+{
+    struct tp_nearest nearest;
+    tp_nearest_init(&nearest, name);
+    fprintf(stderr, "tprof: there is no command \"%s\"", name);
+    for (size_t i = 0; i < TP_COUNT(commands); i++)
+        tp_nearest_offer(&nearest, commands[i].name);
+    if (nearest.found)
+        fprintf(stderr, "; is %s meant?\n", nearest.found);
+    else
+        for (size_t i = 0; i < TP_COUNT(commands); i++)
+            fprintf(stderr, "%s%s%s", i ? ", " : "; there are ", commands[i].name,
+                    i + 1 < TP_COUNT(commands) ? "" : "\n");
+    return TP_WRONG_USE;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        usage(stdout);
-        return 0;
+    tp_link_jansson();
+    if (argc < 2) {
+        fprintf(stderr, "tprof: which command? (tprof --help)\n");
+        return TP_WRONG_USE;
     }
-    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        usage();
+        return finish_output();
+    }
+    if (strcmp(argv[1], "--version") == 0) {
         printf("tprof %s\n", TP_VERSION);
-        return 0;
+        return finish_output();
     }
-    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof commands[0]; i++)
+    for (size_t i = 0; i < TP_COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
-    if (argc > 1)
-        fprintf(stderr, "tprof: no command \"%s\"\n", argv[1]);
-    usage(stderr);
-    return 2;
+    return refuse(argv[1]);
 }

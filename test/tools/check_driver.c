@@ -1,5 +1,5 @@
 /* check_driver: `tprof check` alone. */
-#include "../../tools/check.h"
+#include "../../tools/commands.h"
 
 int main(int argc, char **argv)
 {

@@ -7,15 +7,24 @@
 
 #include "../../agent/intern.h"
 
-static struct tp_intern *new_table(size_t text_bytes, size_t usable)
+static struct tp_intern *table;
+static char *text_memory;
+
+static void new_table(size_t text_bytes, size_t usable)
 {
-    struct tp_intern *table = calloc(1, tp_intern_size());
-    tp_intern_init(table, calloc(1, text_bytes), text_bytes);
+    table = calloc(1, tp_intern_size());
+    text_memory = calloc(1, text_bytes);
+    tp_intern_init(table, text_memory, text_bytes);
     tp_intern_prepare(table, usable);
-    return table;
 }
 
-static void check_text(struct tp_intern *table, uint32_t id, const char *expected)
+static void free_table(void)
+{
+    free(table);
+    free(text_memory);
+}
+
+static void check_text(uint32_t id, const char *expected)
 {
     size_t bytes;
     const char *text = tp_intern_text(table, id, &bytes);
@@ -25,7 +34,7 @@ static void check_text(struct tp_intern *table, uint32_t id, const char *expecte
 
 START_TEST(same_text_same_id)
 {
-    struct tp_intern *table = new_table(1 << 20, 1 << 20);
+    new_table(1 << 20, 1 << 20);
     char name[64];
     uint32_t ids[1000];
     for (int i = 0; i < 1000; i++) {
@@ -36,16 +45,16 @@ START_TEST(same_text_same_id)
     for (int i = 0; i < 1000; i++) {
         snprintf(name, sizeof name, "aten::op_%d", i);
         ck_assert_uint_eq(tp_intern(table, name, strlen(name)), ids[i]);
-        check_text(table, ids[i], name);
+        check_text(ids[i], name);
     }
     ck_assert_uint_ne(tp_intern(table, "", 0), 0);
-    check_text(table, tp_intern(table, "", 0), "");
+    check_text(tp_intern(table, "", 0), "");
 }
 END_TEST
 
 START_TEST(full_text_gives_zero_and_loses_nothing)
 {
-    struct tp_intern *table = new_table(4096, 1024);
+    new_table(4096, 1024);
     char name[64];
     int last = 0;
     for (int i = 0; i < 200; i++) {
@@ -60,12 +69,13 @@ START_TEST(full_text_gives_zero_and_loses_nothing)
     char *long_name = calloc(1, 1 << 20);
     memset(long_name, 'x', (1 << 20) - 1);
     ck_assert_uint_eq(tp_intern(table, long_name, (1 << 20) - 1), 0);
+    free(long_name);
 }
 END_TEST
 
 START_TEST(full_slots_give_zero)
 {
-    struct tp_intern *table = new_table(8 << 20, 8 << 20);
+    new_table(8 << 20, 8 << 20);
     char name[64];
     uint32_t refused = 0;
     for (uint32_t i = 0; i < TP_INTERN_MAX_NAMES + 1000; i++) {
@@ -78,7 +88,7 @@ END_TEST
 
 START_TEST(a_name_of_a_megabyte)
 {
-    struct tp_intern *table = new_table(4 << 20, 4 << 20);
+    new_table(4 << 20, 4 << 20);
     char *name = malloc(1 << 20);
     memset(name, 'n', 1 << 20);
     uint32_t id = tp_intern(table, name, 1 << 20);
@@ -86,6 +96,7 @@ START_TEST(a_name_of_a_megabyte)
     ck_assert_uint_ne(id, 0);
     tp_intern_text(table, id, &bytes);
     ck_assert_uint_eq(bytes, 1 << 20);
+    free(name);
 }
 END_TEST
 
@@ -93,7 +104,6 @@ END_TEST
 #define NAMES 5000
 
 struct racer {
-    struct tp_intern *table;
     uint32_t ids[NAMES];
 };
 
@@ -103,7 +113,7 @@ static void *race(void *argument)
     char name[64];
     for (int i = 0; i < NAMES; i++) {
         snprintf(name, sizeof name, "shared name %d", i);
-        racer->ids[i] = tp_intern(racer->table, name, strlen(name));
+        racer->ids[i] = tp_intern(table, name, strlen(name));
     }
     return NULL;
 }
@@ -112,9 +122,8 @@ START_TEST(threads_agree_on_ids)
 {
     static struct racer racers[THREADS];
     pthread_t threads[THREADS];
-    struct tp_intern *table = new_table(4 << 20, 4 << 20);
+    new_table(4 << 20, 4 << 20);
     for (int t = 0; t < THREADS; t++) {
-        racers[t].table = table;
         pthread_create(&threads[t], NULL, race, &racers[t]);
     }
     for (int t = 0; t < THREADS; t++)
@@ -122,7 +131,7 @@ START_TEST(threads_agree_on_ids)
     char name[64];
     for (int i = 0; i < NAMES; i++) {
         snprintf(name, sizeof name, "shared name %d", i);
-        check_text(table, racers[0].ids[i], name);
+        check_text(racers[0].ids[i], name);
         for (int t = 1; t < THREADS; t++)
             ck_assert_uint_eq(racers[t].ids[i], racers[0].ids[i]);
     }
@@ -131,9 +140,9 @@ END_TEST
 
 START_TEST(unknown_ids_read_as_empty)
 {
-    struct tp_intern *table = new_table(4096, 4096);
-    check_text(table, 0, "");
-    check_text(table, 12345, "");
+    new_table(4096, 4096);
+    check_text(0, "");
+    check_text(12345, "");
 }
 END_TEST
 
@@ -141,6 +150,7 @@ Suite *intern_suite(void)
 {
     Suite *suite = suite_create("intern");
     TCase *tcase = tcase_create("intern");
+    tcase_add_checked_fixture(tcase, NULL, free_table);
     tcase_add_test(tcase, same_text_same_id);
     tcase_add_test(tcase, full_text_gives_zero_and_loses_nothing);
     tcase_add_test(tcase, full_slots_give_zero);
