@@ -17,7 +17,7 @@
 #include "worker.h"
 
 #define POLL_MIN_MS 1
-#define POLL_MAX_MS 20
+#define POLL_MAX_MS 5
 #define IDLE_MS 3600000 /* nothing is recorded: whatever changes wakes this thread */
 #define GRACE_NS 1000000
 
@@ -334,6 +334,7 @@ static void *drain_main(void *nothing)
         deadline(&until, wait_ms);
         sem_timedwait(&wake, &until);
     }
+    tp_session.ended = how;
     tp_session_close(how);
     tend_cycles();
     tp_worker_finish();

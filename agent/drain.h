@@ -3,7 +3,7 @@
  * rest go, keeps memory ready ahead of need, and hands whole cycles to the worker. All signals are blocked on it, and it
  * uses neither the job's heap nor its locks.
  *
- * It looks every 1 to 20 ms while records come, and sleeps while nothing is recorded: hooks never wake it.
+ * It looks every 1 to 5 ms while records come, and sleeps while nothing is recorded: hooks never wake it.
  */
 #ifndef TP_DRAIN_H
 #define TP_DRAIN_H

@@ -40,6 +40,7 @@ struct tp_session {
     bool active_children; /* this process forked while attached */
     uint32_t pid;
     struct tp_clock_pair attached;
+    const char *ended; /* by which way the process leaves; set once it does */
     /* Under the lock. */
     enum tp_action action, scheduled; /* of the step that runs now; what the schedule alone said of it */
     uint64_t step;          /* number of the step that runs now */

@@ -27,6 +27,10 @@ static void thread_gone(void *state)
     struct tp_thread *thread = state;
     tp_thread_word = TP_THREAD_LATE;
     tp_ring_leave(thread);
+    tp_thread_count_late(atomic_load_explicit(&thread->lost, memory_order_relaxed) -
+                         atomic_load_explicit(&thread->lost_told, memory_order_relaxed));
+    atomic_store_explicit(&thread->lost, 0, memory_order_relaxed); /* told once, here */
+    atomic_store_explicit(&thread->lost_told, 0, memory_order_relaxed);
     /* Release: the seal comes first. Pairs with the acquire in tp_threads_recycle. */
     atomic_store_explicit(&thread->dead, true, memory_order_release);
 }
@@ -90,9 +94,9 @@ void tp_thread_never_records(void)
     tp_thread_word = TP_THREAD_LATE;
 }
 
-void tp_thread_count_late(void)
+void tp_thread_count_late(uint64_t count)
 {
-    atomic_fetch_add_explicit(&lost_late, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&lost_late, count, memory_order_relaxed);
 }
 
 uint64_t tp_thread_lost_late(void)

@@ -59,8 +59,8 @@ struct tp_thread *tp_thread_enter(void);
 /* Marks the calling thread as one of ours. */
 void tp_thread_never_records(void);
 
-/* Begins that had no thread state to be counted in: those of late threads. */
-void tp_thread_count_late(void);
+/* Begins that have no thread state to be counted in: those of late threads, and those that a thread took to its grave. */
+void tp_thread_count_late(uint64_t count);
 uint64_t tp_thread_lost_late(void);
 
 void tp_threads_lock(void);

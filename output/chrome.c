@@ -503,6 +503,10 @@ static void write_closing(struct chrome *chrome)
         begin = chrome->first_ns;
         end = chrome->last_ns;
         closing = end + 1000;
+    } else if (chrome->first_ns != UINT64_MAX) {
+        /* A step's slice stands some nanoseconds outside the ranges that begin and end with the window. */
+        begin = chrome->first_ns < begin ? chrome->first_ns : begin;
+        closing = end = chrome->last_ns > end ? chrome->last_ns : end;
     }
     open_event(chrome, "X", "cat", "Trace", "PyTorch Profiler (0)", "Spans", "PyTorch Profiler", begin);
     tp_json_key(json, "dur");

@@ -346,6 +346,7 @@ static void finish(void)
         .identity = &tp_session.identity,
         .settings = tp_session.settings,
         .observed = tp_session.collectors[0]->describe(),
+        .ended = tp_session.ended,
         .clock_begin = tp_session.attached,
         .clock_end = end,
         .map = map,

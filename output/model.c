@@ -356,11 +356,15 @@ static int run(struct tp_model *model)
     int result = merge(model, heap, active);
     for (size_t i = 0; i < count && result == 0; i++) {
         struct cursor *cursor = &model->cursors[i];
-        while (cursor->depth > 0 && result == 0) {
-            if (cursor->last_ns < model->window_end_ns)
-                cursor->last_ns = model->window_end_ns - 1;
-            result = pop(model, cursor, ++cursor->last_ns, true);
-        }
+        /* The outermost ends with the window, those inside it a nanosecond before one another. */
+        if (cursor->last_ns + cursor->depth < model->window_end_ns)
+            cursor->last_ns = model->window_end_ns - cursor->depth;
+        else if (cursor->depth > 0)
+            cursor->last_ns++;
+        for (; cursor->depth > 0 && result == 0; cursor->last_ns++)
+            result = pop(model, cursor, cursor->depth == 1 && cursor->last_ns < model->window_end_ns
+                                            ? model->window_end_ns
+                                            : cursor->last_ns, true);
     }
     return result == 0 ? deliver(model) : result;
 }

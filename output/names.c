@@ -73,6 +73,10 @@ static void make_component(char *text)
             *c = '_';
     if (text[0] == '.')
         text[0] = '_';
+    /* A last part of digits alone would be taken for the time. */
+    char *dot = strrchr(text, '.');
+    if (dot && dot[1] && strspn(dot + 1, "0123456789") == strlen(dot + 1))
+        *dot = '_';
 }
 
 void tp_names_worker(const char *setting, const struct tp_name_values *values, char *text, size_t size)

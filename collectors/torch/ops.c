@@ -93,7 +93,7 @@ static inline void record_begin(const void *record_function, unsigned scope, uin
 {
     struct tp_thread *thread = recording_thread(active);
     if (TP_UNLIKELY(!thread)) {
-        tp_thread_count_late();
+        tp_thread_count_late(1);
         return;
     }
     char buffer[512];

@@ -62,7 +62,7 @@ class Result:
     def lines(self):
         """What the agent said, but for the report."""
         return [line for line in self.stderr.splitlines() if line.startswith("tprof: ")
-                and not re.match(r"tprof: (steps? \d|cycle \d|\d+ cycles|the whole run)", line)]
+                and not re.match(r"tprof: (steps? \d|cycle \d|\d+ cycles|all \d+ cycles|the whole run)", line)]
 
 
 def arguments_of(program):
