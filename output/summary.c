@@ -65,12 +65,13 @@ static void put_process(struct tp_json *json, const struct tp_run_report *run)
     tp_json_close_object(json);
 }
 
-/* True if the step overlaps a recorded window. Steps and windows both rise, so `at` only goes on. */
-static bool is_recorded(const struct tp_run_report *run, uint64_t start_ns, uint64_t end_ns, size_t *at)
+/* True if the step lies in a recorded window. By number: each window has its own line from ticks to nanoseconds, and an edge
+ * that it shares with a step would be a little beside it. Numbers rise, so `at` only goes on. */
+static bool is_recorded(const struct tp_run_report *run, uint64_t number, size_t *at)
 {
-    while (*at < run->cycle_count && run->cycles[*at].window_end_ns <= start_ns)
+    while (*at < run->cycle_count && (!run->cycles[*at].has_steps || run->cycles[*at].last_step < number))
         ++*at;
-    return *at < run->cycle_count && run->cycles[*at].window_begin_ns < end_ns;
+    return *at < run->cycle_count && run->cycles[*at].first_step <= number;
 }
 
 static void put_steps(struct tp_json *json, const struct tp_run_report *run, struct tp_arena *scratch)
@@ -107,7 +108,7 @@ static void put_steps(struct tp_json *json, const struct tp_run_report *run, str
         tp_json_text_member(json, "kind", tp_step_kind_name(step.kind));
         tp_json_u64_member(json, "start_ns", start_ns);
         put_us(json, "duration_us", end_ns > start_ns ? end_ns - start_ns : 0);
-        put_bool(json, "recorded", is_recorded(run, start_ns, end_ns, &cycle));
+        put_bool(json, "recorded", is_recorded(run, step.number, &cycle));
         tp_json_close_object(json);
     }
     tp_json_close_array(json);

@@ -26,8 +26,8 @@ def train(steps):
 @pytest.mark.parametrize("name, value, accepted", [
     ("ENABLED", "yes", "0 or 1"), ("STRICT", "2", "0 or 1"), ("SCHEDULE", "wait=-1", ""), ("SCHEDULE", "often", ""),
     ("SCHEDULE", "active=0", ""), ("STEP", "sometimes", ""), ("STEP", "every:fast", ""), ("ON_TRACE_READY", "pdf", "tensorboard"),
-    ("CHILDREN", "some", "auto, all or none"), ("USE_GZIP", "-1", "0 or 1"), ("GZIP_LEVEL", "12", "1 to 9"),
-    ("ROW_LIMIT", "ten", ""), ("BUFFER_MB", "1", ""), ("LOG", "loud", "quiet, warn, info or debug")])
+    ("CHILDREN", "some", "auto, all, none"), ("USE_GZIP", "-1", "0 or 1"), ("GZIP_LEVEL", "12", "1 to 9"),
+    ("ROW_LIMIT", "ten", ""), ("BUFFER_MB", "1", ""), ("LOG", "loud", "quiet, warn, info, debug")])
 def test_a_bad_value(run, name, value, accepted):
     """One line: the variable, the value, what is accepted. The program runs, and nothing is recorded."""
     result = run("import torch; print(torch.ones(2).sum().item())", **{f"TPROF_{name}": value})
