@@ -101,10 +101,11 @@ property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.p
 .PHONY: check
 check: all unit scale replay e2e ## every test
 
-# PYTHON needs torch and pytest; without them these tests are left out, by name.
+# PYTHON needs torch and pytest; without them these tests are left out, by name. JUDGES has the programs that read our files.
 .PHONY: e2e
-e2e: all ## the agent on a real PyTorch
-	@if $(or $(PYTHON),python3) -c 'import torch, pytest' 2>/dev/null; then $(or $(PYTHON),python3) -m pytest -q test/e2e/test_agent.py; \
+e2e: all drivers ## the agent on a real PyTorch, and real readers of its files (JUDGES=python that has them)
+	@if $(or $(PYTHON),python3) -c 'import torch, pytest' 2>/dev/null; \
+	then $(or $(PYTHON),python3) -m pytest -q -rs test/e2e --ignore=test/e2e/test_command.py; \
 	else echo 'e2e: skipped, $(or $(PYTHON),python3) has no torch and pytest (PYTHON=... names another)'; fi
 
 $(BUILD)/test/steady/steady: $(call objects,test/steady/steady.c) $(BUILD)/libcore.a
@@ -122,6 +123,26 @@ $(BUILD)/test/scale/model_scale: $(call objects,test/scale/model_scale.c) $(BUIL
 .PHONY: scale
 scale: $(BUILD)/test/scale/model_scale ## a hundred million ranges through the model, in bounded memory
 	$< 100000000
+
+.PHONY: demo
+demo: ## gets what is needed, builds, runs a small training under the agent
+	tools/setup.sh
+	$(MAKE) all
+	tools/demo.sh
+
+.PHONY: install
+install: all ## the library, the command, man pages and completions (PREFIX, DESTDIR)
+	install -D -m 755 $(BUILD)/libtprof.so $(DESTDIR)$(PREFIX)/lib/libtprof.so
+	install -D -m 755 $(BUILD)/tprof $(DESTDIR)$(PREFIX)/bin/tprof
+	install -D -m 644 man/tprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/tprof.1
+	install -D -m 644 man/libtprof.7 $(DESTDIR)$(PREFIX)/share/man/man7/libtprof.7
+	install -D -m 644 completions/tprof.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/tprof
+
+.PHONY: uninstall
+uninstall: ## takes away what install brought
+	rm -f $(DESTDIR)$(PREFIX)/lib/libtprof.so $(DESTDIR)$(PREFIX)/bin/tprof \
+		$(DESTDIR)$(PREFIX)/share/man/man1/tprof.1 $(DESTDIR)$(PREFIX)/share/man/man7/libtprof.7 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tprof
 
 .PHONY: clean
 clean: ## removes every build folder

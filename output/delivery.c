@@ -50,6 +50,7 @@ struct output {
     struct tp_sink *sink;
     int folder; /* open as long as the sink */
     void *state;
+    struct tp_cycle_report report; /* the cycle's, with this file's name */
     struct tp_report_file *file;
     int failed;
 };
@@ -242,9 +243,10 @@ static void write_cycle(const struct tp_cycle *cycle, struct tp_arena *arena, st
             fail(output, &error);
             continue;
         }
-        report.trace_name = output->file->path;
+        output->report = report;
+        output->report.trace_name = output->file->path;
         struct tp_writer_file file = {.sink = output->sink, .arena = arena};
-        output->state = output->writer->begin(&report, &file);
+        output->state = output->writer->begin(&output->report, &file);
         output->failed = output->state ? 0 : -ENOMEM;
     }
     struct tp_model_options options = {.source = tp_cycle_source_as_source(&source),
