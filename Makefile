@@ -11,6 +11,7 @@ comma := ,
 BUILD := build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 
 PKG_CONFIG ?= pkg-config
+TEST_PYTHON = $(or $(PYTHON),$(wildcard .venv/bin/python),python3)
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
 	-Wvla -Wundef -Wwrite-strings -Wformat=2 -Wno-format-nonliteral
@@ -96,7 +97,7 @@ $(BUILD)/test/property/schedule_driver: $(call objects,test/property/schedule_dr
 
 .PHONY: property
 property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.profiler's own (PYTHON has PyTorch)
-	$(or $(PYTHON),python3) test/property/test_schedule.py $<
+	$(TEST_PYTHON) test/property/test_schedule.py $<
 
 .PHONY: check
 check: all unit scale replay e2e ## every test
@@ -104,9 +105,9 @@ check: all unit scale replay e2e ## every test
 # PYTHON needs torch and pytest; without them these tests are left out, by name. JUDGES has the programs that read our files.
 .PHONY: e2e
 e2e: all drivers ## the agent on a real PyTorch, and real readers of its files (JUDGES=python that has them)
-	@if $(or $(PYTHON),python3) -c 'import torch, pytest' 2>/dev/null; \
-	then $(or $(PYTHON),python3) -m pytest -q -rs test/e2e --ignore=test/e2e/test_command.py; \
-	else echo 'e2e: skipped, $(or $(PYTHON),python3) has no torch and pytest (PYTHON=... names another)'; fi
+	@if $(TEST_PYTHON) -c 'import torch, pytest' 2>/dev/null; \
+	then $(TEST_PYTHON) -m pytest -q -rs test/e2e --ignore=test/e2e/test_command.py; \
+	else echo 'e2e: skipped, $(TEST_PYTHON) has no torch and pytest (PYTHON=... names another)'; fi
 
 $(BUILD)/test/steady/steady: $(call objects,test/steady/steady.c) $(BUILD)/libcore.a
 	$(call say,LD,$@)
@@ -214,7 +215,7 @@ check: docs-current
 
 .PHONY: command
 command: all ## the command (PYTHON needs pytest; what needs torch is left out without it)
-	@if $(or $(PYTHON),python3) -c 'import pytest' 2>/dev/null; \
-	then $(or $(PYTHON),python3) -m pytest -q test/e2e/test_command.py; \
-	else echo 'command: skipped, $(or $(PYTHON),python3) has no pytest (PYTHON=... names another)'; fi
+	@if $(TEST_PYTHON) -c 'import pytest' 2>/dev/null; \
+	then $(TEST_PYTHON) -m pytest -q test/e2e/test_command.py; \
+	else echo 'command: skipped, $(TEST_PYTHON) has no pytest (PYTHON=... names another)'; fi
 check: command
