@@ -1,0 +1,335 @@
+#include "model.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "merge.h"
+#include "ranges.h"
+#include "segment.h"
+
+struct tp_model_thread {
+    struct tp_cursor cursor; /* first: a cursor of the merge is its thread */
+    struct tp_range *top;    /* innermost open range */
+    struct tp_range *newest; /* the one that the last begin opened, while it is open */
+    uint64_t last_ns;        /* stamps rise above this */
+};
+
+struct tp_model {
+    const struct tp_model_options *options;
+    struct tp_model_counts *counts;
+    struct tp_arena arena;
+    struct tp_merge merge;
+    struct tp_ranges ranges;
+    struct tp_segment segment;
+    struct tp_text *texts; /* that events of the segment use */
+    uint64_t unfinished, names_cut; /* in the segment */
+    uint64_t next_index;
+    struct tp_model_thread *threads;
+    size_t thread_count;
+};
+
+static uint64_t nanoseconds(const struct tp_model *model, uint64_t ticks)
+{
+    return model->options->source.nanoseconds(model->options->source.context, ticks);
+}
+
+static uint64_t stamp(struct tp_model_thread *thread, uint64_t ns)
+{
+    thread->last_ns = ns > thread->last_ns ? ns : thread->last_ns + 1;
+    return thread->last_ns;
+}
+
+static int deliver(struct tp_model *model)
+{
+    struct tp_segment *segment = &model->segment;
+    if (!segment->count)
+        return 0;
+    tp_segment_sort(segment);
+    int result = model->options->segment(model->options->context, segment->events, segment->count);
+    if (result >= 0) {
+        model->counts->segments++;
+        model->counts->kept += segment->count;
+        model->counts->unfinished += model->unfinished;
+        model->counts->names_cut += model->names_cut;
+    }
+    model->unfinished = model->names_cut = 0;
+    segment->count = 0;
+    tp_ranges_free_texts(&model->ranges, model->texts);
+    model->texts = NULL;
+    return result < 0 ? result : 0;
+}
+
+/* Text of a range's name, which need not end with NUL. */
+static const char *name_of(const struct tp_model *model, const struct tp_range *range, size_t *ret_bytes)
+{
+    if (range->name_id)
+        return model->options->source.name(model->options->source.context, range->name_id, ret_bytes);
+    *ret_bytes = range->text_bytes;
+    return range->text ? range->text->chars : "";
+}
+
+/* The range is over; what is not the same for all kinds of end stands in event already. */
+static int emit(struct tp_model *model, struct tp_range *range, const struct tp_event *ended)
+{
+    struct tp_event *event = tp_segment_add(&model->segment);
+    *event = *ended;
+    size_t name_bytes;
+    event->name = name_of(model, range, &name_bytes);
+    event->name_bytes = (uint32_t)name_bytes;
+    event->name_id = range->name_id;
+    event->index = range->index;
+    event->scope = range->scope;
+    event->flags |= range->flags;
+    event->sequence = range->sequence;
+    event->forward_thread = range->forward_thread;
+    event->id = range->id;
+    event->thread = &range->thread->cursor.info;
+    model->unfinished += (event->flags & TP_EVENT_UNFINISHED) != 0;
+    model->names_cut += (event->flags & TP_EVENT_NAME_CUT) != 0;
+    if (range->text) {
+        range->text->next = model->texts;
+        model->texts = range->text;
+    }
+    if (range->thread->newest == range)
+        range->thread->newest = NULL;
+    tp_ranges_close(&model->ranges, range);
+    return model->segment.count == model->segment.capacity ? deliver(model) : 0;
+}
+
+static int end_top(struct tp_model *model, struct tp_model_thread *thread, uint64_t ns, uint8_t flags)
+{
+    struct tp_range *range = thread->top;
+    struct tp_event event = {.start_ns = range->start_ns, .end_ns = stamp(thread, ns), .flags = flags};
+    uint64_t duration = event.end_ns - event.start_ns;
+    event.self_ns = duration - range->child_ns;
+    event.parent = range->parent;
+    event.depth = range->depth;
+    event.end_thread = thread->cursor.info.serial;
+    thread->top = range->up;
+    if (thread->top) {
+        thread->top->above = NULL;
+        thread->top->child_ns += duration;
+    }
+    return emit(model, range, &event);
+}
+
+/* Ends what is open inside the range (NULL: everything), so that the outermost of it ends a nanosecond before this time and
+ * each one inside a nanosecond before the one around it, as far as earlier stamps leave room. */
+static int end_inside(struct tp_model *model, struct tp_model_thread *thread, const struct tp_range *range, uint64_t ns)
+{
+    uint64_t count = 0;
+    for (const struct tp_range *open = thread->top; open != range; open = open->up)
+        count++;
+    int failed = 0;
+    for (ns = ns > count ? ns - count : 0; !failed && thread->top != range; ns++)
+        failed = end_top(model, thread, ns, TP_EVENT_UNFINISHED);
+    return failed;
+}
+
+/* Ends a range that does not nest, or turns out not to: what was counted as inside it is then inside the one around it. */
+static int end_apart(struct tp_model *model, struct tp_range *range, uint64_t ns, uint64_t end_thread, uint8_t flags)
+{
+    struct tp_model_thread *thread = range->thread;
+    if (range->up) {
+        range->up->above = range->above;
+        range->up->child_ns += range->child_ns;
+    }
+    if (range->above)
+        range->above->up = range->up;
+    if (thread->top == range)
+        thread->top = range->up;
+    struct tp_event event = {
+        .start_ns = range->clock_ns,
+        .end_ns = ns > range->clock_ns ? ns : range->clock_ns + 1,
+        .parent = UINT64_MAX,
+        .depth = UINT32_MAX,
+        .flags = flags | TP_EVENT_ASYNC,
+        .end_thread = end_thread,
+    };
+    return emit(model, range, &event);
+}
+
+static int on_end(struct tp_model *model, struct tp_model_thread *thread, const uint64_t *record)
+{
+    uint64_t key = tp_record_key(record[0]);
+    struct tp_range *range = thread->top;
+    if (TP_LIKELY(range && range->key == key))
+        return end_top(model, thread, nanoseconds(model, record[1]), 0);
+    range = tp_ranges_find(&model->ranges, key, thread);
+    if (!range) /* it began before the window, or its begin was lost */
+        return 0;
+    uint64_t ns = nanoseconds(model, record[1]);
+    if (range->thread != thread || range->flags & TP_EVENT_ASYNC)
+        return end_apart(model, range, ns, thread->cursor.info.serial, 0);
+    int failed = end_inside(model, thread, range, ns);
+    return failed ? failed : end_top(model, thread, ns, 0);
+}
+
+#define WRAPPER "autograd::engine::evaluate_function: "
+
+/* The engine opens this range around each backward function, before it knows its numbers. */
+static bool wraps_backward(const struct tp_model *model, const struct tp_range *range)
+{
+    if (!range || range->scope != TP_SCOPE_FUNCTION)
+        return false;
+    size_t bytes;
+    const char *name = name_of(model, range, &bytes);
+    return bytes >= sizeof WRAPPER - 1 && memcmp(name, WRAPPER, sizeof WRAPPER - 1) == 0;
+}
+
+static struct tp_text *copy_text(struct tp_model *model, const struct tp_begin *begin, int *ret_failed)
+{
+    const char *chars = tp_begin_text(begin);
+    struct tp_text *text = tp_ranges_copy_text(&model->ranges, chars, begin->text_bytes);
+    if (!text && !(*ret_failed = deliver(model))) /* gives back the texts of the segment */
+        text = tp_ranges_copy_text(&model->ranges, chars, begin->text_bytes);
+    if (!text && !*ret_failed)
+        *ret_failed = -ENOMEM;
+    return text;
+}
+
+static int on_begin(struct tp_model *model, struct tp_model_thread *thread, const struct tp_begin *begin)
+{
+    struct tp_text *text = NULL;
+    int failed = 0;
+    if (begin->flags & TP_BEGIN_TEXT && !(text = copy_text(model, begin, &failed)))
+        return failed;
+    struct tp_range *range = tp_ranges_open(&model->ranges, tp_record_key(begin->head));
+    if (!range)
+        return -ENOMEM;
+    range->thread = thread;
+    range->text = text;
+    range->text_bytes = text ? begin->text_bytes : 0;
+    range->name_id = text ? 0 : begin->name;
+    range->scope = begin->scope;
+    range->sequence = begin->sequence;
+    range->forward_thread = tp_begin_forward_thread(begin);
+    range->id = begin->id;
+    range->index = model->next_index++;
+    range->clock_ns = nanoseconds(model, begin->time);
+    if (begin->flags & TP_BEGIN_TEXT_CUT)
+        range->flags |= TP_EVENT_NAME_CUT;
+    if (range->scope == TP_SCOPE_BACKWARD_FUNCTION && wraps_backward(model, thread->newest)) {
+        thread->newest->sequence = range->sequence;
+        thread->newest->forward_thread = range->forward_thread;
+    }
+    thread->newest = range;
+    if (begin->flags & TP_BEGIN_ASYNC) {
+        range->flags |= TP_EVENT_ASYNC;
+        return 0;
+    }
+    range->start_ns = stamp(thread, range->clock_ns);
+    range->up = thread->top;
+    range->parent = UINT64_MAX;
+    if (range->up) {
+        range->up->above = range;
+        range->parent = range->up->index;
+        range->depth = range->up->depth + 1;
+    }
+    thread->top = range;
+    return 0;
+}
+
+static void on_loss(struct tp_model *model, struct tp_model_thread *thread, const struct tp_loss *loss)
+{
+    thread->newest = NULL; /* what followed it is not known */
+    if (loss->time >= model->options->window.begin && loss->time < model->options->window.end)
+        model->counts->lost += loss->count;
+}
+
+static int on_record(struct tp_model *model, struct tp_model_thread *thread)
+{
+    const uint64_t *record = thread->cursor.at;
+    switch (tp_record_kind(*record)) {
+    case TP_RECORD_BEGIN:
+        return record[1] >= model->options->window.begin ? on_begin(model, thread, (const struct tp_begin *)record) : 0;
+    case TP_RECORD_END:
+        return on_end(model, thread, record);
+    case TP_RECORD_LOSS:
+        on_loss(model, thread, (const struct tp_loss *)record);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static int read_records(struct tp_model *model)
+{
+    uint64_t end = model->options->window.end;
+    struct tp_cursor *cursor;
+    int failed = 0;
+    while (!failed && (cursor = tp_merge_first(&model->merge, end)))
+        do
+            failed = on_record(model, (struct tp_model_thread *)cursor);
+        while (!failed && tp_merge_step(&model->merge, end));
+    return failed;
+}
+
+/* Behind the window's end: begins that were lost inside the window are told before the next begin, maybe after ends. */
+static void read_late_losses(struct tp_model *model)
+{
+    struct tp_cursor *cursor;
+    while ((cursor = tp_merge_first(&model->merge, UINT64_MAX)))
+        do {
+            enum tp_record_kind kind = tp_record_kind(*cursor->at);
+            if (kind == TP_RECORD_LOSS)
+                on_loss(model, (struct tp_model_thread *)cursor, (const struct tp_loss *)cursor->at);
+            if (kind == TP_RECORD_BEGIN) {
+                tp_merge_drop(&model->merge);
+                break;
+            }
+        } while (tp_merge_step(&model->merge, UINT64_MAX));
+}
+
+static int end_window(struct tp_model *model)
+{
+    uint64_t ns = nanoseconds(model, model->options->window.end);
+    int failed = 0;
+    for (size_t i = 0; !failed && i < model->thread_count; i++)
+        failed = end_inside(model, &model->threads[i], NULL, ns + 1);
+    size_t bucket = 0;
+    struct tp_range *range;
+    while (!failed && (range = tp_ranges_any(&model->ranges, &bucket)))
+        failed = end_apart(model, range, ns, range->thread->cursor.info.serial, TP_EVENT_UNFINISHED);
+    return failed ? failed : deliver(model);
+}
+
+static int add_threads(struct tp_model *model)
+{
+    const struct tp_source *source = &model->options->source;
+    size_t capacity = source->threads(source->context, NULL, 0);
+    uint64_t *serials = tp_arena_alloc(&model->arena, capacity * sizeof *serials);
+    model->threads = tp_arena_alloc(&model->arena, capacity * sizeof *model->threads);
+    if (!serials || !model->threads || tp_merge_init(&model->merge, source, capacity, &model->arena) < 0)
+        return -ENOMEM;
+    size_t count = source->threads(source->context, serials, capacity);
+    model->thread_count = count < capacity ? count : capacity;
+    for (size_t i = 0; i < model->thread_count; i++) {
+        model->threads[i].cursor.info.serial = serials[i];
+        tp_merge_add(&model->merge, &model->threads[i].cursor);
+    }
+    return 0;
+}
+
+int tp_model_run(const struct tp_model_options *options, struct tp_model_counts *ret_counts)
+{
+    struct tp_model model = {.options = options, .counts = ret_counts};
+    *ret_counts = (struct tp_model_counts){0};
+    tp_arena_init(&model.arena, options->memory_limit);
+    int failed = tp_segment_init(&model.segment, &model.arena);
+    if (!failed)
+        failed = tp_ranges_init(&model.ranges, &model.arena);
+    if (!failed)
+        failed = add_threads(&model);
+    if (!failed)
+        failed = read_records(&model);
+    if (!failed) {
+        read_late_losses(&model);
+        failed = end_window(&model);
+    }
+    if (failed == -ENOMEM) /* what is complete still goes out */
+        deliver(&model);
+    ret_counts->damaged = model.merge.damaged;
+    tp_arena_free(&model.arena);
+    return failed;
+}
