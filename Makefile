@@ -78,6 +78,38 @@ $(BUILD)/test/unit/run: $(call objects,$(UNIT)) $(BUILD)/libcore.a
 unit: $(BUILD)/test/unit/run ## unit tests alone (CK_RUN_SUITE=name picks one)
 	$(BUILD)/test/unit/run
 
+$(BUILD)/test/scale/%: $(BUILD)/test/scale/%.o $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) -pthread -ldl -lm
+
+SCALE := $(patsubst %.c,$(BUILD)/%,$(wildcard test/scale/*.c))
+.PHONY: scale
+scale: $(SCALE) ## large inputs: memory stays bounded, nothing is lost uncounted
+	$(foreach program,$(SCALE),$(program) &&) true
+
+# clang's libFuzzer; needs CC=clang. FUZZ_SECONDS bounds each one.
+FUZZ_SECONDS ?= 60
+FUZZ := $(patsubst %.c,$(BUILD)/%,$(wildcard test/fuzz/fuzz_*.c))
+# Everything once more, with the fuzzer's counters in it.
+FUZZ_FLAGS := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+$(BUILD)/fuzz/%.o: %.c $(BUILD)/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(FUZZ_FLAGS) -c -o $@ $<
+
+$(BUILD)/fuzz/libcore.a: $(patsubst %.c,$(BUILD)/fuzz/%.o,$(AGENT) $(OUTPUT))
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/test/fuzz/%: $(BUILD)/fuzz/test/fuzz/%.o $(BUILD)/fuzz/libcore.a
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -o $@ $^ -fsanitize=fuzzer,address,undefined $(LDFLAGS) $(ZLIB) -pthread -ldl -lm
+
+.PHONY: fuzz
+fuzz: $(FUZZ) ## fuzz targets, one after another (CC=clang)
+	$(foreach program,$(FUZZ),$(program) -max_total_time=$(FUZZ_SECONDS) &&) true
+
 .PHONY: clean
 clean: ## removes every build folder
 	rm -rf build build-*
@@ -86,4 +118,8 @@ clean: ## removes every build folder
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
--include $(patsubst %.c,$(BUILD)/%.d,$(AGENT) $(OUTPUT) $(LIBRARY) $(TOOLS) $(UNIT))
+# Objects that stand in the middle of a chain of rules stay.
+.SECONDARY:
+
+-include $(wildcard $(BUILD)/fuzz/*/*.d $(BUILD)/fuzz/*/*/*.d)
+-include $(patsubst %.c,$(BUILD)/%.d,$(AGENT) $(OUTPUT) $(LIBRARY) $(TOOLS) $(UNIT) $(wildcard test/scale/*.c))

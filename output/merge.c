@@ -41,11 +41,21 @@ static bool enter_block(struct tp_cursor *cursor, const struct tp_block *block)
     return true;
 }
 
+static TP_COLD bool next_block(struct tp_merge *merge, struct tp_cursor *cursor)
+{
+    for (;;) {
+        const struct tp_block *block = merge->source->next(merge->source->context, cursor->info.serial);
+        if (!block || enter_block(cursor, block))
+            return block != NULL;
+        merge->damaged++;
+    }
+}
+
 /* To the next sound record at or behind `at`. False: the stream is over. */
 static bool settle(struct tp_merge *merge, struct tp_cursor *cursor)
 {
     for (;;) {
-        if (cursor->at < cursor->end) {
+        if (TP_LIKELY(cursor->at < cursor->end)) {
             if (TP_LIKELY(sound(cursor->at, (size_t)(cursor->end - cursor->at), cursor->time))) {
                 if (cursor->time < cursor->at[1])
                     cursor->time = cursor->at[1];
@@ -53,82 +63,104 @@ static bool settle(struct tp_merge *merge, struct tp_cursor *cursor)
             }
             merge->damaged++;
         }
-        cursor->at = cursor->end = NULL;
-        const struct tp_block *block = merge->source->next(merge->source->context, cursor->info.serial);
-        if (!block)
+        if (!next_block(merge, cursor))
             return false;
-        merge->damaged += !enter_block(cursor, block);
     }
-}
-
-static bool comes_before(const struct tp_merge_head *a, const struct tp_merge_head *b)
-{
-    return a->time != b->time ? a->time < b->time : a->cursor->info.serial < b->cursor->info.serial;
-}
-
-static size_t smaller_child(const struct tp_merge *merge, size_t at)
-{
-    size_t child = 2 * at + 1;
-    return child + 1 < merge->count && comes_before(&merge->heads[child + 1], &merge->heads[child]) ? child + 1 : child;
-}
-
-static void sink_first(struct tp_merge *merge)
-{
-    struct tp_merge_head head = merge->heads[0];
-    size_t at = 0;
-    for (size_t child; (child = smaller_child(merge, at)) < merge->count; at = child) {
-        if (!comes_before(&merge->heads[child], &head))
-            break;
-        merge->heads[at] = merge->heads[child];
-    }
-    merge->heads[at] = head;
 }
 
 int tp_merge_init(struct tp_merge *merge, const struct tp_source *source, size_t threads, struct tp_arena *arena)
 {
     *merge = (struct tp_merge){.source = source};
-    merge->heads = tp_arena_alloc(arena, threads * sizeof *merge->heads);
-    return merge->heads ? 0 : -ENOMEM;
+    if (threads > UINT32_MAX / 2)
+        return -ENOMEM;
+    merge->leaves = tp_arena_alloc(arena, threads * sizeof *merge->leaves);
+    merge->losers = tp_arena_alloc(arena, threads * sizeof *merge->losers);
+    merge->winners = tp_arena_alloc(arena, 2 * threads * sizeof *merge->winners);
+    return merge->leaves && merge->losers && merge->winners ? 0 : -ENOMEM;
+}
+
+static void set_over(struct tp_merge_leaf *leaf)
+{
+    leaf->time = UINT64_MAX;
+    leaf->serial = 0;
 }
 
 void tp_merge_add(struct tp_merge *merge, struct tp_cursor *cursor)
 {
-    if (!settle(merge, cursor))
-        return;
-    struct tp_merge_head head = {cursor->time, cursor};
-    size_t at = merge->count++;
-    for (; at > 0 && comes_before(&head, &merge->heads[(at - 1) / 2]); at = (at - 1) / 2)
-        merge->heads[at] = merge->heads[(at - 1) / 2];
-    merge->heads[at] = head;
+    struct tp_merge_leaf *leaf = &merge->leaves[merge->count++];
+    *leaf = (struct tp_merge_leaf){.serial = cursor->info.serial, .cursor = cursor};
+    if (settle(merge, cursor))
+        leaf->time = cursor->time;
+    else
+        set_over(leaf);
 }
 
-struct tp_cursor *tp_merge_first(const struct tp_merge *merge, uint64_t before)
+/* Without a branch: which of two threads comes first cannot be foretold. */
+static inline bool comes_before(const struct tp_merge_leaf *a, const struct tp_merge_leaf *b)
 {
-    return merge->count && merge->heads[0].time < before ? merge->heads[0].cursor : NULL;
+    return (a->time < b->time) | ((a->time == b->time) & (a->serial < b->serial));
 }
 
-void tp_merge_drop(struct tp_merge *merge)
+static uint32_t first_of_all(struct tp_merge *merge)
 {
-    merge->heads[0] = merge->heads[--merge->count];
-    sink_first(merge);
+    uint32_t count = (uint32_t)merge->count;
+    for (uint32_t i = 0; i < count; i++)
+        merge->winners[count + i] = i;
+    for (uint32_t node = count - 1; node > 0; node--) {
+        uint32_t left = merge->winners[2 * node], right = merge->winners[2 * node + 1];
+        bool left_wins = comes_before(&merge->leaves[left], &merge->leaves[right]);
+        merge->winners[node] = left_wins ? left : right;
+        merge->losers[node] = left_wins ? right : left;
+    }
+    return merge->winners[1];
 }
 
-bool tp_merge_step(struct tp_merge *merge, uint64_t before)
+static uint32_t play_again(struct tp_merge *merge, uint32_t winner)
 {
-    struct tp_merge_head *first = &merge->heads[0];
-    struct tp_cursor *cursor = first->cursor;
+    for (size_t node = (winner + merge->count) / 2; node > 0; node /= 2) {
+        uint32_t other = merge->losers[node];
+        uint32_t swap = (winner ^ other) & (0u - comes_before(&merge->leaves[other], &merge->leaves[winner]));
+        winner ^= swap;
+        merge->losers[node] = other ^ swap;
+    }
+    return winner;
+}
+
+/* Up to when the winner stays the first: the second one lost against it on its way up. */
+static uint64_t first_until(const struct tp_merge *merge, uint32_t winner, uint64_t before)
+{
+    for (size_t node = (winner + merge->count) / 2; node > 0; node /= 2) {
+        const struct tp_merge_leaf *other = &merge->leaves[merge->losers[node]];
+        uint64_t until = other->time + (other->serial > merge->leaves[winner].serial);
+        before = until < before ? until : before;
+    }
+    return before;
+}
+
+static bool advance(struct tp_merge *merge, struct tp_cursor *cursor)
+{
     cursor->at += tp_record_words(*cursor->at);
-    if (TP_UNLIKELY(!settle(merge, cursor))) {
-        tp_merge_drop(merge);
-        return false;
+    return settle(merge, cursor);
+}
+
+int tp_merge_run(struct tp_merge *merge, uint64_t before, tp_merge_take *take, void *context)
+{
+    if (!merge->count)
+        return 0;
+    for (uint32_t first = first_of_all(merge); merge->leaves[first].time < before; first = play_again(merge, first)) {
+        struct tp_merge_leaf *leaf = &merge->leaves[first];
+        struct tp_cursor *cursor = leaf->cursor;
+        uint64_t until = first_until(merge, first, before);
+        do {
+            int result = take(context, cursor);
+            if (result < 0)
+                return result;
+            if (TP_UNLIKELY(result > 0 || !advance(merge, cursor))) {
+                set_over(leaf);
+                break;
+            }
+            leaf->time = cursor->time;
+        } while (cursor->time < until);
     }
-    first->time = cursor->time;
-    if (merge->count > 1) {
-        const struct tp_merge_head *second = &merge->heads[smaller_child(merge, 0)];
-        if (comes_before(second, first)) {
-            sink_first(merge);
-            return false;
-        }
-    }
-    return first->time < before;
+    return 0;
 }

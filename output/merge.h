@@ -14,14 +14,19 @@ struct tp_cursor {
     struct tp_thread_info info; /* as the newest block told; the serial never changes */
 };
 
-struct tp_merge_head {
-    uint64_t time;
+/* A thread's place among the others. One that is over stands last. */
+struct tp_merge_leaf {
+    uint64_t time, serial;
     struct tp_cursor *cursor;
 };
 
+/* A tournament: each inner node keeps the loser of what lies below, so that a thread that moved on meets only those on its
+ * way to the root, in a number of steps that does not depend on times. */
 struct tp_merge {
     const struct tp_source *source;
-    struct tp_merge_head *heads; /* heap: the smallest is the first */
+    struct tp_merge_leaf *leaves;
+    uint32_t *losers;  /* by inner node; 1 is the root */
+    uint32_t *winners; /* by node, while the tournament is set up */
     size_t count;
     uint64_t damaged; /* blocks */
 };
@@ -29,16 +34,13 @@ struct tp_merge {
 /* Room for that many threads. -ENOMEM. */
 int tp_merge_init(struct tp_merge *merge, const struct tp_source *source, size_t threads, struct tp_arena *arena);
 
-/* The cursor must be zeroed but for info.serial. A thread without records is not added. */
+/* The cursor must be zeroed but for info.serial. */
 void tp_merge_add(struct tp_merge *merge, struct tp_cursor *cursor);
 
-/* The cursor whose record is the next one before this time, or NULL. It stays the one until tp_merge_step says otherwise. */
-struct tp_cursor *tp_merge_first(const struct tp_merge *merge, uint64_t before);
+/* Takes the record at which the cursor stands. Negative: stops the run, which returns it; positive: no more of this thread. */
+typedef int tp_merge_take(void *context, struct tp_cursor *cursor);
 
-/* Moves that cursor on: true if its next record is before this time and still the first of all. */
-bool tp_merge_step(struct tp_merge *merge, uint64_t before);
-
-/* Reads no more of the first one's thread. */
-void tp_merge_drop(struct tp_merge *merge);
+/* All records before this time. May be called again for later ones. */
+int tp_merge_run(struct tp_merge *merge, uint64_t before, tp_merge_take *take, void *context);
 
 #endif

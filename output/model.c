@@ -68,49 +68,55 @@ static const char *name_of(const struct tp_model *model, const struct tp_range *
     return range->text ? range->text->chars : "";
 }
 
-/* The range is over; what is not the same for all kinds of end stands in event already. */
-static int emit(struct tp_model *model, struct tp_range *range, const struct tp_event *ended)
+/* The event of a range that is over, with what does not depend on the way it ended. */
+static struct tp_event *add_event(struct tp_model *model, const struct tp_range *range, uint8_t flags)
 {
     struct tp_event *event = tp_segment_add(&model->segment);
-    *event = *ended;
     size_t name_bytes;
     event->name = name_of(model, range, &name_bytes);
     event->name_bytes = (uint32_t)name_bytes;
     event->name_id = range->name_id;
     event->index = range->index;
     event->scope = range->scope;
-    event->flags |= range->flags;
+    event->flags = range->flags | flags;
     event->sequence = range->sequence;
     event->forward_thread = range->forward_thread;
     event->id = range->id;
     event->thread = &range->thread->cursor.info;
     model->unfinished += (event->flags & TP_EVENT_UNFINISHED) != 0;
     model->names_cut += (event->flags & TP_EVENT_NAME_CUT) != 0;
-    if (range->text) {
+    return event;
+}
+
+static int let_go(struct tp_model *model, struct tp_range *range)
+{
+    if (TP_UNLIKELY(range->text != NULL)) {
         range->text->next = model->texts;
         model->texts = range->text;
     }
     if (range->thread->newest == range)
         range->thread->newest = NULL;
     tp_ranges_close(&model->ranges, range);
-    return model->segment.count == model->segment.capacity ? deliver(model) : 0;
+    return TP_UNLIKELY(model->segment.count == model->segment.capacity) ? deliver(model) : 0;
 }
 
 static int end_top(struct tp_model *model, struct tp_model_thread *thread, uint64_t ns, uint8_t flags)
 {
     struct tp_range *range = thread->top;
-    struct tp_event event = {.start_ns = range->start_ns, .end_ns = stamp(thread, ns), .flags = flags};
-    uint64_t duration = event.end_ns - event.start_ns;
-    event.self_ns = duration - range->child_ns;
-    event.parent = range->parent;
-    event.depth = range->depth;
-    event.end_thread = thread->cursor.info.serial;
+    struct tp_event *event = add_event(model, range, flags);
+    event->start_ns = range->start_ns;
+    event->end_ns = stamp(thread, ns);
+    uint64_t duration = event->end_ns - event->start_ns;
+    event->self_ns = duration - range->child_ns;
+    event->parent = range->parent;
+    event->depth = range->depth;
+    event->end_thread = thread->cursor.info.serial;
     thread->top = range->up;
     if (thread->top) {
         thread->top->above = NULL;
         thread->top->child_ns += duration;
     }
-    return emit(model, range, &event);
+    return let_go(model, range);
 }
 
 /* Ends what is open inside the range (NULL: everything), so that the outermost of it ends a nanosecond before this time and
@@ -138,15 +144,14 @@ static int end_apart(struct tp_model *model, struct tp_range *range, uint64_t ns
         range->above->up = range->up;
     if (thread->top == range)
         thread->top = range->up;
-    struct tp_event event = {
-        .start_ns = range->clock_ns,
-        .end_ns = ns > range->clock_ns ? ns : range->clock_ns + 1,
-        .parent = UINT64_MAX,
-        .depth = UINT32_MAX,
-        .flags = flags | TP_EVENT_ASYNC,
-        .end_thread = end_thread,
-    };
-    return emit(model, range, &event);
+    struct tp_event *event = add_event(model, range, flags | TP_EVENT_ASYNC);
+    event->start_ns = range->clock_ns;
+    event->end_ns = ns > range->clock_ns ? ns : range->clock_ns + 1;
+    event->self_ns = 0;
+    event->parent = UINT64_MAX;
+    event->depth = UINT32_MAX;
+    event->end_thread = end_thread;
+    return let_go(model, range);
 }
 
 static int on_end(struct tp_model *model, struct tp_model_thread *thread, const uint64_t *record)
@@ -237,9 +242,11 @@ static void on_loss(struct tp_model *model, struct tp_model_thread *thread, cons
         model->counts->lost += loss->count;
 }
 
-static int on_record(struct tp_model *model, struct tp_model_thread *thread)
+static int take_record(void *context, struct tp_cursor *cursor)
 {
-    const uint64_t *record = thread->cursor.at;
+    struct tp_model *model = context;
+    struct tp_model_thread *thread = (struct tp_model_thread *)cursor;
+    const uint64_t *record = cursor->at;
     switch (tp_record_kind(*record)) {
     case TP_RECORD_BEGIN:
         return record[1] >= model->options->window.begin ? on_begin(model, thread, (const struct tp_begin *)record) : 0;
@@ -253,32 +260,13 @@ static int on_record(struct tp_model *model, struct tp_model_thread *thread)
     }
 }
 
-static int read_records(struct tp_model *model)
-{
-    uint64_t end = model->options->window.end;
-    struct tp_cursor *cursor;
-    int failed = 0;
-    while (!failed && (cursor = tp_merge_first(&model->merge, end)))
-        do
-            failed = on_record(model, (struct tp_model_thread *)cursor);
-        while (!failed && tp_merge_step(&model->merge, end));
-    return failed;
-}
-
 /* Behind the window's end: begins that were lost inside the window are told before the next begin, maybe after ends. */
-static void read_late_losses(struct tp_model *model)
+static int take_late_loss(void *context, struct tp_cursor *cursor)
 {
-    struct tp_cursor *cursor;
-    while ((cursor = tp_merge_first(&model->merge, UINT64_MAX)))
-        do {
-            enum tp_record_kind kind = tp_record_kind(*cursor->at);
-            if (kind == TP_RECORD_LOSS)
-                on_loss(model, (struct tp_model_thread *)cursor, (const struct tp_loss *)cursor->at);
-            if (kind == TP_RECORD_BEGIN) {
-                tp_merge_drop(&model->merge);
-                break;
-            }
-        } while (tp_merge_step(&model->merge, UINT64_MAX));
+    enum tp_record_kind kind = tp_record_kind(*cursor->at);
+    if (kind == TP_RECORD_LOSS)
+        on_loss(context, (struct tp_model_thread *)cursor, (const struct tp_loss *)cursor->at);
+    return kind == TP_RECORD_BEGIN;
 }
 
 static int end_window(struct tp_model *model)
@@ -322,11 +310,11 @@ int tp_model_run(const struct tp_model_options *options, struct tp_model_counts 
     if (!failed)
         failed = add_threads(&model);
     if (!failed)
-        failed = read_records(&model);
-    if (!failed) {
-        read_late_losses(&model);
+        failed = tp_merge_run(&model.merge, options->window.end, take_record, &model);
+    if (!failed)
+        failed = tp_merge_run(&model.merge, UINT64_MAX, take_late_loss, &model);
+    if (!failed)
         failed = end_window(&model);
-    }
     if (failed == -ENOMEM) /* what is complete still goes out */
         deliver(&model);
     ret_counts->damaged = model.merge.damaged;
