@@ -2,32 +2,21 @@
 
 #include <errno.h>
 
-static bool sound_begin(const uint64_t *at, unsigned words)
-{
-    if (words < TP_BEGIN_WORDS)
-        return false;
-    const struct tp_begin *begin = (const struct tp_begin *)at;
-    unsigned need = TP_BEGIN_WORDS + (begin->flags & TP_BEGIN_FORWARD_THREAD ? 1 : 0);
-    if (begin->flags & TP_BEGIN_TEXT)
-        need += (begin->text_bytes + 7u) / 8;
-    return need <= words;
-}
+/* No record is as large as that of no kind would have to be. A begin is looked at further by who takes it: here, one more
+ * branch on the kind would be one more that cannot be foretold. */
+static const uint16_t least_words[256] = {
+    [TP_RECORD_NONE] = TP_RECORD_MAX_WORDS + 1,
+    [TP_RECORD_BEGIN] = TP_BEGIN_WORDS,
+    [TP_RECORD_LOSS] = TP_LOSS_WORDS,
+};
 
 static bool sound(const uint64_t *at, size_t room, uint64_t last_time)
 {
     unsigned words = tp_record_words(*at);
-    if (words < 2 || words > room)
+    if (words < 2 || words > room || words < least_words[tp_record_kind(*at)])
         return false;
-    switch (tp_record_kind(*at)) {
-    case TP_RECORD_NONE:
-        return false;
-    case TP_RECORD_LOSS: /* is written late: ends may stand between the first begin that was lost and this */
-        return words >= TP_LOSS_WORDS;
-    case TP_RECORD_BEGIN:
-        return at[1] >= last_time && sound_begin(at, words);
-    default:
-        return at[1] >= last_time;
-    }
+    /* A record of losses is written late: ends may stand between the first begin that was lost and this. */
+    return at[1] >= last_time || tp_record_kind(*at) == TP_RECORD_LOSS;
 }
 
 static bool enter_block(struct tp_cursor *cursor, const struct tp_block *block)
@@ -70,97 +59,105 @@ static bool settle(struct tp_merge *merge, struct tp_cursor *cursor)
 
 int tp_merge_init(struct tp_merge *merge, const struct tp_source *source, size_t threads, struct tp_arena *arena)
 {
-    *merge = (struct tp_merge){.source = source};
-    if (threads > UINT32_MAX / 2)
+    *merge = (struct tp_merge){.source = source, .threads = threads};
+    if (threads > SIZE_MAX / 4 / sizeof *merge->winners)
         return -ENOMEM;
-    merge->leaves = tp_arena_alloc(arena, threads * sizeof *merge->leaves);
     merge->losers = tp_arena_alloc(arena, threads * sizeof *merge->losers);
     merge->winners = tp_arena_alloc(arena, 2 * threads * sizeof *merge->winners);
-    return merge->leaves && merge->losers && merge->winners ? 0 : -ENOMEM;
+    return merge->losers && merge->winners ? 0 : -ENOMEM;
 }
 
-static void set_over(struct tp_merge_leaf *leaf)
+static struct tp_merge_player player_of(struct tp_cursor *cursor, bool over)
 {
-    leaf->time = UINT64_MAX;
-    leaf->serial = 0;
+    return (struct tp_merge_player){over ? UINT64_MAX : cursor->time, over ? 0 : cursor->info.serial, cursor};
 }
 
 void tp_merge_add(struct tp_merge *merge, struct tp_cursor *cursor)
 {
-    struct tp_merge_leaf *leaf = &merge->leaves[merge->count++];
-    *leaf = (struct tp_merge_leaf){.serial = cursor->info.serial, .cursor = cursor};
-    if (settle(merge, cursor))
-        leaf->time = cursor->time;
-    else
-        set_over(leaf);
+    bool over = !settle(merge, cursor);
+    cursor->place = merge->threads + merge->added++;
+    merge->winners[cursor->place] = player_of(cursor, over);
 }
 
 /* Without a branch: which of two threads comes first cannot be foretold. */
-static inline bool comes_before(const struct tp_merge_leaf *a, const struct tp_merge_leaf *b)
+static inline bool comes_before(const struct tp_merge_player *a, const struct tp_merge_player *b)
 {
     return (a->time < b->time) | ((a->time == b->time) & (a->serial < b->serial));
 }
 
-static uint32_t first_of_all(struct tp_merge *merge)
+/* Puts the one that comes first into a, the other one into b. */
+static inline void play(struct tp_merge_player *a, struct tp_merge_player *b)
 {
-    uint32_t count = (uint32_t)merge->count;
-    for (uint32_t i = 0; i < count; i++)
-        merge->winners[count + i] = i;
-    for (uint32_t node = count - 1; node > 0; node--) {
-        uint32_t left = merge->winners[2 * node], right = merge->winners[2 * node + 1];
-        bool left_wins = comes_before(&merge->leaves[left], &merge->leaves[right]);
-        merge->winners[node] = left_wins ? left : right;
-        merge->losers[node] = left_wins ? right : left;
+    uint64_t mask = UINT64_C(0) - comes_before(b, a);
+    uint64_t time = (a->time ^ b->time) & mask, serial = (a->serial ^ b->serial) & mask;
+    uintptr_t cursor = ((uintptr_t)a->cursor ^ (uintptr_t)b->cursor) & (uintptr_t)mask;
+    a->time ^= time;
+    b->time ^= time;
+    a->serial ^= serial;
+    b->serial ^= serial;
+    a->cursor = (struct tp_cursor *)((uintptr_t)a->cursor ^ cursor);
+    b->cursor = (struct tp_cursor *)((uintptr_t)b->cursor ^ cursor);
+}
+
+static struct tp_merge_player first_of_all(struct tp_merge *merge)
+{
+    for (size_t node = merge->threads - 1; node > 0; node--) {
+        merge->winners[node] = merge->winners[2 * node];
+        merge->losers[node] = merge->winners[2 * node + 1];
+        play(&merge->winners[node], &merge->losers[node]);
     }
     return merge->winners[1];
 }
 
-static uint32_t play_again(struct tp_merge *merge, uint32_t winner)
+static struct tp_merge_player play_again(struct tp_merge *merge, struct tp_merge_player player)
 {
-    for (size_t node = (winner + merge->count) / 2; node > 0; node /= 2) {
-        uint32_t other = merge->losers[node];
-        uint32_t swap = (winner ^ other) & (0u - comes_before(&merge->leaves[other], &merge->leaves[winner]));
-        winner ^= swap;
-        merge->losers[node] = other ^ swap;
-    }
-    return winner;
+    for (size_t node = player.cursor->place / 2; node > 0; node /= 2)
+        play(&player, &merge->losers[node]);
+    return player;
 }
 
-/* Up to when the winner stays the first: the second one lost against it on its way up. */
-static uint64_t first_until(const struct tp_merge *merge, uint32_t winner, uint64_t before)
+/* Up to when this one stays the first: the second one lost against it on its way up. */
+static uint64_t first_until(const struct tp_merge *merge, const struct tp_merge_player *first, uint64_t before)
 {
-    for (size_t node = (winner + merge->count) / 2; node > 0; node /= 2) {
-        const struct tp_merge_leaf *other = &merge->leaves[merge->losers[node]];
-        uint64_t until = other->time + (other->serial > merge->leaves[winner].serial);
+    for (size_t node = first->cursor->place / 2; node > 0; node /= 2) {
+        const struct tp_merge_player *other = &merge->losers[node];
+        uint64_t until = other->time + (other->serial > first->serial);
         before = until < before ? until : before;
     }
     return before;
 }
 
-static bool advance(struct tp_merge *merge, struct tp_cursor *cursor)
+static bool advance(struct tp_merge *merge, struct tp_cursor *cursor, int taken)
 {
-    cursor->at += tp_record_words(*cursor->at);
+    if (TP_UNLIKELY(taken == TP_MERGE_DROP))
+        return false;
+    if (TP_UNLIKELY(taken == TP_MERGE_DAMAGED)) {
+        merge->damaged++;
+        cursor->at = cursor->end;
+    } else
+        cursor->at += tp_record_words(*cursor->at);
     return settle(merge, cursor);
 }
 
 int tp_merge_run(struct tp_merge *merge, uint64_t before, tp_merge_take *take, void *context)
 {
-    if (!merge->count)
+    if (!merge->threads)
         return 0;
-    for (uint32_t first = first_of_all(merge); merge->leaves[first].time < before; first = play_again(merge, first)) {
-        struct tp_merge_leaf *leaf = &merge->leaves[first];
-        struct tp_cursor *cursor = leaf->cursor;
-        uint64_t until = first_until(merge, first, before);
+    struct tp_merge_player first = first_of_all(merge);
+    while (first.time < before) {
+        struct tp_cursor *cursor = first.cursor;
+        uint64_t until = first_until(merge, &first, before);
+        int result;
+        bool over;
         do {
-            int result = take(context, cursor);
+            result = take(context, cursor);
             if (result < 0)
                 return result;
-            if (TP_UNLIKELY(result > 0 || !advance(merge, cursor))) {
-                set_over(leaf);
-                break;
-            }
-            leaf->time = cursor->time;
-        } while (cursor->time < until);
+            over = !advance(merge, cursor, result);
+        } while (TP_LIKELY(!over) && cursor->time < until);
+        first = player_of(cursor, over);
+        merge->winners[cursor->place] = first; /* for another run */
+        first = play_again(merge, first);
     }
     return 0;
 }

@@ -11,11 +11,12 @@
 struct tp_cursor {
     const uint64_t *at, *end; /* the record to be read now; behind the last one of its block */
     uint64_t time;            /* of that record; never falls */
+    size_t place;             /* its leaf in the tournament */
     struct tp_thread_info info; /* as the newest block told; the serial never changes */
 };
 
-/* A thread's place among the others. One that is over stands last. */
-struct tp_merge_leaf {
+/* A thread as the others see it. One that is over stands last. */
+struct tp_merge_player {
     uint64_t time, serial;
     struct tp_cursor *cursor;
 };
@@ -24,20 +25,26 @@ struct tp_merge_leaf {
  * way to the root, in a number of steps that does not depend on times. */
 struct tp_merge {
     const struct tp_source *source;
-    struct tp_merge_leaf *leaves;
-    uint32_t *losers;  /* by inner node; 1 is the root */
-    uint32_t *winners; /* by node, while the tournament is set up */
-    size_t count;
+    struct tp_merge_player *losers;  /* by inner node; 1 is the root */
+    struct tp_merge_player *winners; /* by node, while the tournament is set up; the second half are the threads */
+    size_t threads, added;
     uint64_t damaged; /* blocks */
 };
 
-/* Room for that many threads. -ENOMEM. */
+/* For that many threads, all of which must be added before the run. -ENOMEM. */
 int tp_merge_init(struct tp_merge *merge, const struct tp_source *source, size_t threads, struct tp_arena *arena);
 
 /* The cursor must be zeroed but for info.serial. */
 void tp_merge_add(struct tp_merge *merge, struct tp_cursor *cursor);
 
-/* Takes the record at which the cursor stands. Negative: stops the run, which returns it; positive: no more of this thread. */
+enum tp_merge_taken {
+    TP_MERGE_NEXT = 0,
+    TP_MERGE_DAMAGED, /* this record and with it the rest of its block cannot be read */
+    TP_MERGE_DROP,    /* no more of this thread */
+};
+
+/* Takes the record at which the cursor stands: its size is right for its kind. Returns enum tp_merge_taken, or a negative
+ * value that ends the run. */
 typedef int tp_merge_take(void *context, struct tp_cursor *cursor);
 
 /* All records before this time. May be called again for later ones. */

@@ -193,8 +193,23 @@ static struct tp_text *copy_text(struct tp_model *model, const struct tp_begin *
     return text;
 }
 
+/* Do the words that the flags promise fit into the record? */
+static bool is_whole(const struct tp_begin *begin)
+{
+    if (!(begin->flags & (TP_BEGIN_FORWARD_THREAD | TP_BEGIN_TEXT)))
+        return true;
+    unsigned need = TP_BEGIN_WORDS + (begin->flags & TP_BEGIN_FORWARD_THREAD ? 1 : 0);
+    if (begin->flags & TP_BEGIN_TEXT)
+        need += (begin->text_bytes + 7u) / 8;
+    return need <= tp_record_words(begin->head);
+}
+
 static int on_begin(struct tp_model *model, struct tp_model_thread *thread, const struct tp_begin *begin)
 {
+    if (!is_whole(begin))
+        return TP_MERGE_DAMAGED;
+    if (begin->time < model->options->window.begin)
+        return 0;
     struct tp_text *text = NULL;
     int failed = 0;
     if (begin->flags & TP_BEGIN_TEXT && !(text = copy_text(model, begin, &failed)))
@@ -249,7 +264,7 @@ static int take_record(void *context, struct tp_cursor *cursor)
     const uint64_t *record = cursor->at;
     switch (tp_record_kind(*record)) {
     case TP_RECORD_BEGIN:
-        return record[1] >= model->options->window.begin ? on_begin(model, thread, (const struct tp_begin *)record) : 0;
+        return on_begin(model, thread, (const struct tp_begin *)record);
     case TP_RECORD_END:
         return on_end(model, thread, record);
     case TP_RECORD_LOSS:
@@ -266,7 +281,7 @@ static int take_late_loss(void *context, struct tp_cursor *cursor)
     enum tp_record_kind kind = tp_record_kind(*cursor->at);
     if (kind == TP_RECORD_LOSS)
         on_loss(context, (struct tp_model_thread *)cursor, (const struct tp_loss *)cursor->at);
-    return kind == TP_RECORD_BEGIN;
+    return kind == TP_RECORD_BEGIN ? TP_MERGE_DROP : TP_MERGE_NEXT;
 }
 
 static int end_window(struct tp_model *model)
@@ -288,10 +303,12 @@ static int add_threads(struct tp_model *model)
     size_t capacity = source->threads(source->context, NULL, 0);
     uint64_t *serials = tp_arena_alloc(&model->arena, capacity * sizeof *serials);
     model->threads = tp_arena_alloc(&model->arena, capacity * sizeof *model->threads);
-    if (!serials || !model->threads || tp_merge_init(&model->merge, source, capacity, &model->arena) < 0)
+    if (!serials || !model->threads)
         return -ENOMEM;
     size_t count = source->threads(source->context, serials, capacity);
     model->thread_count = count < capacity ? count : capacity;
+    if (tp_merge_init(&model->merge, source, model->thread_count, &model->arena) < 0)
+        return -ENOMEM;
     for (size_t i = 0; i < model->thread_count; i++) {
         model->threads[i].cursor.info.serial = serials[i];
         tp_merge_add(&model->merge, &model->threads[i].cursor);
