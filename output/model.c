@@ -217,30 +217,32 @@ static int on_begin(struct tp_model *model, struct tp_model_thread *thread, cons
     struct tp_range *range = tp_ranges_open(&model->ranges, tp_record_key(begin->head));
     if (!range)
         return -ENOMEM;
+    range->up = range->above = NULL;
     range->thread = thread;
     range->text = text;
     range->text_bytes = text ? begin->text_bytes : 0;
     range->name_id = text ? 0 : begin->name;
     range->scope = begin->scope;
+    range->flags = (uint8_t)((begin->flags & TP_BEGIN_TEXT_CUT ? TP_EVENT_NAME_CUT : 0) |
+                             (begin->flags & TP_BEGIN_ASYNC ? TP_EVENT_ASYNC : 0));
     range->sequence = begin->sequence;
     range->forward_thread = tp_begin_forward_thread(begin);
     range->id = begin->id;
     range->index = model->next_index++;
     range->clock_ns = nanoseconds(model, begin->time);
-    if (begin->flags & TP_BEGIN_TEXT_CUT)
-        range->flags |= TP_EVENT_NAME_CUT;
+    range->start_ns = range->clock_ns;
+    range->child_ns = 0;
+    range->parent = UINT64_MAX;
+    range->depth = 0;
     if (range->scope == TP_SCOPE_BACKWARD_FUNCTION && wraps_backward(model, thread->newest)) {
         thread->newest->sequence = range->sequence;
         thread->newest->forward_thread = range->forward_thread;
     }
     thread->newest = range;
-    if (begin->flags & TP_BEGIN_ASYNC) {
-        range->flags |= TP_EVENT_ASYNC;
+    if (range->flags & TP_EVENT_ASYNC)
         return 0;
-    }
     range->start_ns = stamp(thread, range->clock_ns);
     range->up = thread->top;
-    range->parent = UINT64_MAX;
     if (range->up) {
         range->up->above = range;
         range->parent = range->up->index;

@@ -47,7 +47,8 @@ struct tp_range *tp_ranges_open(struct tp_ranges *ranges, uint64_t key)
     if (TP_UNLIKELY(ranges->open++ >> ranges->bucket_bits))
         split_buckets(ranges);
     struct tp_range **bucket = &ranges->buckets[bucket_of(ranges, key)];
-    *range = (struct tp_range){.key = key, .chain = *bucket};
+    range->key = key;
+    range->chain = *bucket;
     *bucket = range;
     return range;
 }

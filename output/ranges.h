@@ -44,7 +44,7 @@ struct tp_ranges {
 
 int tp_ranges_init(struct tp_ranges *ranges, struct tp_arena *arena); /* -ENOMEM */
 
-/* A zeroed one, open under this key. NULL: memory is out. */
+/* One that is open under this key; all else in it is for the caller to set. NULL: memory is out. */
 struct tp_range *tp_ranges_open(struct tp_ranges *ranges, uint64_t key);
 void tp_ranges_close(struct tp_ranges *ranges, struct tp_range *range);
 

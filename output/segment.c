@@ -1,6 +1,7 @@
 #include "segment.h"
 
 #include <errno.h>
+#include <string.h>
 
 int tp_segment_init(struct tp_segment *segment, struct tp_arena *arena)
 {
@@ -55,22 +56,42 @@ static void move_events(struct tp_segment *segment)
     }
 }
 
-/* What is sorted is one word an event: its index above the smallest one, and its place below. The first is seldom large:
- * two passes do for most segments. */
+/* The usual segment: its indices are close together, each has a slot. */
+static void order_by_slots(struct tp_segment *segment, uint64_t smallest, size_t slot_count)
+{
+    uint32_t *slots = (uint32_t *)segment->spare;
+    memset(slots, 0, slot_count * sizeof *slots);
+    for (size_t i = 0; i < segment->count; i++)
+        slots[segment->events[i].index - smallest] = (uint32_t)i + 1;
+    size_t placed = 0;
+    for (size_t slot = 0; placed < segment->count; slot++)
+        if (slots[slot])
+            segment->order[placed++] = slots[slot] - 1;
+}
+
+/* Ranges that were open for long are in it. What is sorted is one word an event: its index above the smallest one, and its
+ * place below. */
+static void order_by_digits(struct tp_segment *segment, uint64_t smallest, uint64_t largest)
+{
+    for (size_t i = 0; i < segment->count; i++)
+        segment->order[i] = (segment->events[i].index - smallest) << TP_SEGMENT_BITS | i;
+    for (unsigned bits = 0; bits + TP_SEGMENT_BITS < 64 && (largest - smallest) >> bits; bits += DIGIT_BITS)
+        sort_by_digit(segment, TP_SEGMENT_BITS + bits);
+    for (size_t i = 0; i < segment->count; i++)
+        segment->order[i] &= ((uint64_t)1 << TP_SEGMENT_BITS) - 1;
+}
+
 void tp_segment_sort(struct tp_segment *segment)
 {
-    const uint64_t place_mask = ((uint64_t)1 << TP_SEGMENT_BITS) - 1;
     uint64_t smallest = UINT64_MAX, largest = 0;
     for (size_t i = 0; i < segment->count; i++) {
         uint64_t index = segment->events[i].index;
         smallest = index < smallest ? index : smallest;
         largest = index > largest ? index : largest;
     }
-    for (size_t i = 0; i < segment->count; i++)
-        segment->order[i] = (segment->events[i].index - smallest) << TP_SEGMENT_BITS | i;
-    for (unsigned bits = 0; bits + TP_SEGMENT_BITS < 64 && (largest - smallest) >> bits; bits += DIGIT_BITS)
-        sort_by_digit(segment, TP_SEGMENT_BITS + bits);
-    for (size_t i = 0; i < segment->count; i++)
-        segment->order[i] &= place_mask;
+    if (largest - smallest < 2 * segment->capacity) /* what spare has room for */
+        order_by_slots(segment, smallest, (size_t)(largest - smallest) + 1);
+    else
+        order_by_digits(segment, smallest, largest);
     move_events(segment);
 }
