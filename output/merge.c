@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
-/* No record is as large as that of no kind would have to be. A begin is looked at further by who takes it: here, one more
- * branch on the kind would be one more that cannot be foretold. */
+/* No record is as large as that of no kind would have to be. A begin is looked at further by who takes it: here, one
+ * more branch on the kind would be one more that cannot be foretold. */
 static const uint16_t least_words[256] = {
     [TP_RECORD_NONE] = TP_RECORD_MAX_WORDS + 1,
     [TP_RECORD_BEGIN] = TP_BEGIN_WORDS,

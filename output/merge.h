@@ -1,6 +1,7 @@
 /*
- * merge.h: the records of many threads as one stream, ordered by time (of equal times the thread with the smaller serial
- * comes first). Blocks are checked while they are read: a damaged one is counted and left where the damage begins.
+ * merge.h: the records of many threads as one stream, ordered by time (of equal times the thread with the smaller
+ * serial comes first). Blocks are checked while they are read: a damaged one is counted and left where the damage
+ * begins.
  */
 #ifndef TP_MERGE_H
 #define TP_MERGE_H
@@ -21,8 +22,8 @@ struct tp_merge_player {
     struct tp_cursor *cursor;
 };
 
-/* A tournament: each inner node keeps the loser of what lies below, so that a thread that moved on meets only those on its
- * way to the root, in a number of steps that does not depend on times. */
+/* A tournament: each inner node keeps the loser of what lies below, so that a thread that moved on meets only those on
+ * its way to the root, in a number of steps that does not depend on times. */
 struct tp_merge {
     const struct tp_source *source;
     struct tp_merge_player *losers;  /* by inner node; 1 is the root */
@@ -43,8 +44,8 @@ enum tp_merge_taken {
     TP_MERGE_DROP,    /* no more of this thread */
 };
 
-/* Takes the record at which the cursor stands: its size is right for its kind. Returns enum tp_merge_taken, or a negative
- * value that ends the run. */
+/* Takes the record at which the cursor stands: its size is right for its kind. Returns enum tp_merge_taken, or a
+ * negative value that ends the run. */
 typedef int tp_merge_take(void *context, struct tp_cursor *cursor);
 
 /* All records before this time. May be called again for later ones. */

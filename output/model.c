@@ -119,8 +119,8 @@ static int end_top(struct tp_model *model, struct tp_model_thread *thread, uint6
     return let_go(model, range);
 }
 
-/* Ends what is open inside the range (NULL: everything), so that the outermost of it ends a nanosecond before this time and
- * each one inside a nanosecond before the one around it, as far as earlier stamps leave room. */
+/* Ends what is open inside the range (NULL: everything), so that the outermost of it ends a nanosecond before this time
+ * and each one inside a nanosecond before the one around it, as far as earlier stamps leave room. */
 static int end_inside(struct tp_model *model, struct tp_model_thread *thread, const struct tp_range *range, uint64_t ns)
 {
     uint64_t count = 0;
@@ -132,7 +132,7 @@ static int end_inside(struct tp_model *model, struct tp_model_thread *thread, co
     return failed;
 }
 
-/* Ends a range that does not nest, or turns out not to: what was counted as inside it is then inside the one around it. */
+/* Ends a range that does not nest, or turns out not to: what counted as inside it then is inside the one around it. */
 static int end_apart(struct tp_model *model, struct tp_range *range, uint64_t ns, uint64_t end_thread, uint8_t flags)
 {
     struct tp_model_thread *thread = range->thread;

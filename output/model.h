@@ -1,27 +1,27 @@
 /*
  * model.h: from blocks of records to finished events. A stream: segments of events come out while blocks go in; what is
- * held between two segments is the ranges that are open, one cursor a thread, and one bounded segment, whatever the number
- * of records.
+ * held between two segments is the ranges that are open, one cursor a thread, and one bounded segment, whatever the
+ * number of records.
  *
  * Records of all threads are merged by time, of equal times those of the smaller serial first. Within a thread the
- * nanosecond stamps are made to rise strictly (a coarse clock may stand still: then each stamp is one nanosecond after the
- * one before), so that slices of a thread nest strictly, without ties. Only ranges that begin inside the window count. One
- * that is still open when the window ends, or whose end was lost, ends there and is marked unfinished: with the window, or
- * with the range around it. Of several that end so, one inside the other, the outermost of the window ends with the
- * window, each one inside a nanosecond before the one around it, as far as earlier stamps leave room.
+ * nanosecond stamps are made to rise strictly (a coarse clock may stand still: then each stamp is one nanosecond after
+ * the one before), so that slices of a thread nest strictly, without ties. Only ranges that begin inside the window
+ * count. One that is still open when the window ends, or whose end was lost, ends there and is marked unfinished: with
+ * the window, or with the range around it. Of several that end so, one inside the other, the outermost of the window
+ * ends with the window, each one inside a nanosecond before the one around it, as far as earlier stamps leave room.
  *
  * A range that the program called asynchronous, or that ends on another thread, does not nest: its times are what the
- * clock said, and it has no depth, no parent and no self time. If that shows only when it ends, what began inside it keeps
- * it as parent; the time of what ended inside it then counts as of children of the range around it.
+ * clock said, and it has no depth, no parent and no self time. If that shows only when it ends, what began inside it
+ * keeps it as parent; the time of what ended inside it then counts as of children of the range around it.
  *
  * An end belongs to the innermost open range of its thread if the key agrees; else to the newest one with this key that
  * the thread began; else to the newest one with this key of any thread; else it is passed over.
  *
- * Within a segment events stand in the order of their index, that is of their begin. A range that stays open longer than
- * a segment can wait comes in a later segment than the ranges inside it.
+ * Within a segment events stand in the order of their index, that is of their begin. A range that stays open longer
+ * than a segment can wait comes in a later segment than the ranges inside it.
  *
- * Damaged blocks are read up to the damage: a record that is empty or larger than what is left, a time that falls (only a
- * record of losses may be late). A record of a kind that is not known here is passed over.
+ * Damaged blocks are read up to the damage: a record that is empty or larger than what is left, a time that falls (only
+ * a record of losses may be late). A record of a kind that is not known here is passed over.
  */
 #ifndef TP_MODEL_H
 #define TP_MODEL_H
@@ -30,8 +30,9 @@
 #include "../agent/base.h"
 #include "../agent/record.h"
 
-/* Where blocks come from. next gives the blocks of one thread one after another, call by call, in their order; a block and
- * its records must stay readable until the model asks for that thread's next one. Texts of names stay where they are. */
+/* Where blocks come from. next gives the blocks of one thread one after another, call by call, in their order; a block
+ * and its records must stay readable until the model asks for that thread's next one. Texts of names stay where they
+ * are. */
 struct tp_source {
     void *context;
     /* The threads of this cycle: serials in ret_threads (up to capacity); returns how many there are. */

@@ -88,7 +88,7 @@ struct tp_range *tp_ranges_any(const struct tp_ranges *ranges, size_t *bucket)
 
 #define CLASS_BYTES(size_class) ((size_t)64 << (size_class))
 
-_Static_assert(CLASS_BYTES(TP_TEXT_CLASSES - 1) >= sizeof(struct tp_text) + TP_RECORD_MAX_WORDS * 8 - TP_BEGIN_WORDS * 8,
+_Static_assert(CLASS_BYTES(TP_TEXT_CLASSES - 1) >= sizeof(struct tp_text) + (TP_RECORD_MAX_WORDS - TP_BEGIN_WORDS) * 8,
                "the largest class holds the longest text");
 
 struct tp_text *tp_ranges_copy_text(struct tp_ranges *ranges, const char *chars, size_t bytes)

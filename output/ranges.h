@@ -1,6 +1,6 @@
 /*
- * ranges.h: the ranges that are open, and the texts of names that records brought along. Pieces are used again and again:
- * what is held from the arena follows the most that was open at a time.
+ * ranges.h: the ranges that are open, and the texts of names that records brought along. Pieces are used again and
+ * again: what is held from the arena follows the most that was open at a time.
  */
 #ifndef TP_RANGES_H
 #define TP_RANGES_H
@@ -54,7 +54,8 @@ struct tp_range *tp_ranges_find(const struct tp_ranges *ranges, uint64_t key, co
 /* Any one that is open, from this bucket on; NULL: none is left. */
 struct tp_range *tp_ranges_any(const struct tp_ranges *ranges, size_t *bucket);
 
-struct tp_text *tp_ranges_copy_text(struct tp_ranges *ranges, const char *chars, size_t bytes); /* NULL: memory is out */
+/* NULL: memory is out. */
+struct tp_text *tp_ranges_copy_text(struct tp_ranges *ranges, const char *chars, size_t bytes);
 void tp_ranges_free_texts(struct tp_ranges *ranges, struct tp_text *list);
 
 #endif

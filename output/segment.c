@@ -6,7 +6,8 @@
 int tp_segment_init(struct tp_segment *segment, struct tp_arena *arena)
 {
     size_t capacity = (size_t)1 << TP_SEGMENT_BITS;
-    while (arena->limit && capacity > 1 && capacity * (sizeof *segment->events + 2 * sizeof *segment->order) > arena->limit / 4)
+    size_t event_bytes = sizeof *segment->events + sizeof *segment->order + sizeof *segment->spare;
+    while (arena->limit && capacity > 1 && capacity * event_bytes > arena->limit / 4)
         capacity /= 2;
     *segment = (struct tp_segment){.capacity = capacity};
     segment->events = tp_arena_alloc(arena, capacity * sizeof *segment->events);
@@ -69,8 +70,8 @@ static void order_by_slots(struct tp_segment *segment, uint64_t smallest, size_t
             segment->order[placed++] = slots[slot] - 1;
 }
 
-/* Ranges that were open for long are in it. What is sorted is one word an event: its index above the smallest one, and its
- * place below. */
+/* Ranges that were open for long are in it. What is sorted is one word an event: its index above the smallest one, and
+ * its place below. */
 static void order_by_digits(struct tp_segment *segment, uint64_t smallest, uint64_t largest)
 {
     for (size_t i = 0; i < segment->count; i++)

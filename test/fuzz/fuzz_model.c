@@ -8,8 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define THREADS 3
 
-/* The input is cut into pieces, each with one byte before it: the thread (two bits), whether the head of its block comes
- * from the input too, and its length in words. */
+/* The input is cut into pieces, each with one byte before it: the thread (two bits), whether the head of its block
+ * comes from the input too, and its length in words. */
 struct feed {
     const uint8_t *data;
     size_t size;
@@ -18,7 +18,8 @@ struct feed {
     uint64_t events, index_end;
 };
 
-static const struct tp_block *make_block(struct feed *feed, unsigned thread, const uint8_t *piece, size_t bytes, bool raw_head)
+static const struct tp_block *make_block(struct feed *feed, unsigned thread, const uint8_t *piece, size_t bytes,
+                                         bool raw_head)
 {
     free(feed->block[thread]);
     struct tp_block *block = feed->block[thread] = malloc(sizeof *block + bytes);

@@ -310,10 +310,11 @@ START_TEST(stamps_of_a_thread_rise)
 }
 END_TEST
 
-static void begin_scope(struct world *world, uint64_t time, uint64_t key, uint32_t name, uint8_t scope, int64_t sequence,
-                        uint64_t forward_thread)
+static void begin_scope(struct world *world, uint64_t time, uint64_t key, uint32_t name, uint8_t scope,
+                        int64_t sequence, uint64_t forward_thread)
 {
-    begin_as(world, 1, time, key, (struct tp_begin){.name = name, .scope = scope, .sequence = sequence}, forward_thread);
+    struct tp_begin like = {.name = name, .scope = scope, .sequence = sequence};
+    begin_as(world, 1, time, key, like, forward_thread);
 }
 
 static void check_numbers(const struct world *world, uint64_t index, int64_t sequence, uint64_t forward_thread)
@@ -489,10 +490,11 @@ START_TEST(a_segment_is_bounded_and_can_stop_the_run)
 }
 END_TEST
 
-/* Every way to be damaged, in the second of three blocks: the range before the damage stays, the one behind it goes, the
- * third block is read. */
+/* Every way to be damaged, in the second of three blocks: the range before the damage stays, the one behind it goes,
+ * the third block is read. */
 static void damage(struct world *world, int way)
 {
+    struct tp_begin *begin;
     switch (way) {
     case 0: put_word(world, 1, 0); break;
     case 1: put_word(world, 1, tp_record_head(TP_RECORD_END, 0, 0)); break;
@@ -502,8 +504,9 @@ static void damage(struct world *world, int way)
     case 5: begin_range(world, 1, 25, 0xb0)->head = tp_record_head(TP_RECORD_BEGIN, 3, 0xb0); break;
     case 6: begin_range(world, 1, 25, 0xb0)->flags = TP_BEGIN_FORWARD_THREAD; break;
     case 7:
-        begin_range(world, 1, 25, 0xb0)->flags = TP_BEGIN_TEXT;
-        ((struct tp_begin *)(world->streams[0].words + world->streams[0].count - TP_BEGIN_WORDS))->text_bytes = UINT16_MAX;
+        begin = begin_range(world, 1, 25, 0xb0);
+        begin->flags = TP_BEGIN_TEXT;
+        begin->text_bytes = UINT16_MAX;
         break;
     case 8: begin_range(world, 1, 21, 0xb0); break; /* the time falls */
     case 9: end_range(world, 1, 21, 0xa0); break;
@@ -548,7 +551,7 @@ START_TEST(blocks_with_a_wrong_head_are_passed_over)
     world->streams[1].extra_bytes = (uint32_t)-4;
     memset(world->streams[2].info.name, 'n', sizeof world->streams[2].info.name); /* no NUL */
     run_ok(world, 6);
-    ck_assert_uint_eq(world->counts.damaged, 8); /* each of two threads: three blocks, and the empty one behind the last cut */
+    ck_assert_uint_eq(world->counts.damaged, 8); /* three and the empty one behind the last cut, of two threads */
     ck_assert_uint_eq(world_event(world, 0)->thread->serial, 3);
     ck_assert_str_eq(world_event(world, 0)->thread->name, "nnnnnnnnnnnnnnn");
     world_free(world);

@@ -89,7 +89,8 @@ struct world *world_new(size_t streams)
     world->ns_divisor = 1;
     for (size_t i = 0; i < streams; i++) {
         world->streams[i].magic = TP_BLOCK_MAGIC;
-        world->streams[i].info = (struct tp_thread_info){.serial = i + 1, .logical_id = i + 1, .os_id = 100 + (uint32_t)i};
+        world->streams[i].info =
+            (struct tp_thread_info){.serial = i + 1, .logical_id = i + 1, .os_id = 100 + (uint32_t)i};
     }
     world->options = (struct tp_model_options){
         .source = {.context = world, .threads = threads, .next = next, .name = name, .nanoseconds = nanoseconds},
@@ -156,7 +157,8 @@ struct tp_begin *begin_range(struct world *world, unsigned thread, uint64_t time
     return begin;
 }
 
-void begin_as(struct world *world, unsigned thread, uint64_t time, uint64_t key, struct tp_begin like, uint64_t forward_thread)
+void begin_as(struct world *world, unsigned thread, uint64_t time, uint64_t key, struct tp_begin like,
+              uint64_t forward_thread)
 {
     unsigned words = TP_BEGIN_WORDS + (forward_thread ? 1 : 0);
     uint64_t *at = put(world, thread, words);

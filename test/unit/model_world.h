@@ -1,4 +1,4 @@
-/* model_world.h: threads, blocks and records made by hand, as a source for the model; what came out of it, to look at. */
+/* model_world.h: threads, blocks and records made by hand, as a source for the model; what came out of it. */
 #ifndef TP_TEST_MODEL_WORLD_H
 #define TP_TEST_MODEL_WORLD_H
 
@@ -41,7 +41,8 @@ enum { NAME_ONE = 1, NAME_TWO, NAME_WRAPPER, NAME_OTHER_WRAPPER, NAME_BACKWARD }
 
 /* Records at the end of a thread's stream. thread counts from 1, as serials do. */
 struct tp_begin *begin_range(struct world *world, unsigned thread, uint64_t time, uint64_t key);
-void begin_as(struct world *world, unsigned thread, uint64_t time, uint64_t key, struct tp_begin like, uint64_t forward_thread);
+void begin_as(struct world *world, unsigned thread, uint64_t time, uint64_t key, struct tp_begin like,
+              uint64_t forward_thread);
 void begin_text(struct world *world, unsigned thread, uint64_t time, uint64_t key, const char *text, uint8_t flags);
 void end_range(struct world *world, unsigned thread, uint64_t time, uint64_t key);
 void lose(struct world *world, unsigned thread, uint64_t time, uint64_t count);
