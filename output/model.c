@@ -3,370 +3,320 @@
 #include <errno.h>
 #include <string.h>
 
-#define SEGMENT 4096
-#define WRAPPER "autograd::engine::evaluate_function: "
+#include "merge.h"
+#include "ranges.h"
+#include "segment.h"
 
-struct open_range {
-    struct tp_event event;
-    uint64_t key, child_ns;
-    bool wants_backward; /* an evaluate_function wrapper whose inner function has not come yet */
-    char *text;          /* of a name that came with its record */
-};
-
-struct cursor {
-    uint64_t serial;
-    struct tp_thread_info info;
-    const struct tp_block *block;
-    const uint64_t *at, *end; /* the next record; at == NULL: the stream is over */
-    uint64_t last_ns, last_time;
-    struct open_range *stack;
-    size_t depth, capacity;
+struct tp_model_thread {
+    struct tp_cursor cursor; /* first: a cursor of the merge is its thread */
+    struct tp_range *top;    /* innermost open range */
+    struct tp_range *newest; /* the one that the last begin opened, while it is open */
+    uint64_t last_ns;        /* stamps rise above this */
 };
 
 struct tp_model {
     const struct tp_model_options *options;
     struct tp_model_counts *counts;
     struct tp_arena arena;
-    struct cursor *cursors;
-    size_t cursor_count;
-    struct tp_event *segment;
-    char **texts; /* of the segment's events, kept until it is delivered */
-    size_t filled;
-    uint64_t next_index, window_end_ns;
-    char *free_text; /* pieces of TEXT_BYTES, linked through their first word */
+    struct tp_merge merge;
+    struct tp_ranges ranges;
+    struct tp_segment segment;
+    struct tp_range_text *texts; /* that events of the segment use */
+    uint64_t unfinished, names_cut; /* in the segment */
+    uint64_t next_index;
+    struct tp_model_thread *threads;
+    size_t thread_count;
 };
 
-#define TEXT_BYTES tp_round_up(TP_BEGIN_TEXT_MAX + 1, 16)
-
-static char *take_text(struct tp_model *model)
+static uint64_t nanoseconds(const struct tp_model *model, uint64_t ticks)
 {
-    char *piece = model->free_text;
-    if (!piece)
-        return tp_arena_alloc(&model->arena, TEXT_BYTES);
-    memcpy(&model->free_text, piece, sizeof(char *));
-    return piece;
+    return model->options->source.nanoseconds(model->options->source.context, ticks);
 }
 
-static void give_text(struct tp_model *model, char *piece)
+static uint64_t stamp(struct tp_model_thread *thread, uint64_t ns)
 {
-    memcpy(piece, &model->free_text, sizeof(char *));
-    model->free_text = piece;
-}
-
-/* Shell sort by index: events come nearly sorted, in the order of their ends. */
-static void sort_segment(struct tp_model *model)
-{
-    for (size_t gap = model->filled / 2; gap > 0; gap /= 2)
-        for (size_t i = gap; i < model->filled; i++) {
-            struct tp_event event = model->segment[i];
-            char *text = model->texts[i];
-            size_t j = i;
-            for (; j >= gap && model->segment[j - gap].index > event.index; j -= gap) {
-                model->segment[j] = model->segment[j - gap];
-                model->texts[j] = model->texts[j - gap];
-            }
-            model->segment[j] = event;
-            model->texts[j] = text;
-        }
+    thread->last_ns = ns > thread->last_ns ? ns : thread->last_ns + 1;
+    return thread->last_ns;
 }
 
 static int deliver(struct tp_model *model)
 {
-    if (model->filled == 0)
+    struct tp_segment *segment = &model->segment;
+    if (!segment->count)
         return 0;
-    sort_segment(model);
-    model->counts->segments++;
-    int result = model->options->segment(model->options->context, model->segment, model->filled);
-    for (size_t i = 0; i < model->filled; i++)
-        if (model->texts[i])
-            give_text(model, model->texts[i]);
-    model->filled = 0;
+    tp_segment_sort(segment);
+    int result = model->options->segment(model->options->context, segment->events, segment->count);
+    if (result >= 0) {
+        model->counts->segments++;
+        model->counts->kept += segment->count;
+        model->counts->unfinished += model->unfinished;
+        model->counts->names_cut += model->names_cut;
+    }
+    model->unfinished = model->names_cut = 0;
+    segment->count = 0;
+    tp_ranges_free_texts(&model->ranges, model->texts);
+    model->texts = NULL;
     return result < 0 ? result : 0;
 }
 
-static int emit(struct tp_model *model, struct open_range *range)
+/* Text of a range's name, which need not end with NUL. */
+static const char *name_of(const struct tp_model *model, const struct tp_range *range, size_t *ret_bytes)
 {
-    struct tp_event *event = &range->event;
+    if (range->name_id)
+        return model->options->source.name(model->options->source.context, range->name_id, ret_bytes);
+    *ret_bytes = range->text_bytes;
+    return range->text ? range->text->chars : "";
+}
+
+/* The event of a range that is over, with what does not depend on the way it ended. */
+static struct tp_event *add_event(struct tp_model *model, const struct tp_range *range, uint8_t flags)
+{
+    struct tp_event *event = tp_segment_add(&model->segment);
+    size_t name_bytes;
+    event->name = name_of(model, range, &name_bytes);
+    event->name_bytes = (uint32_t)name_bytes;
+    event->name_id = range->name_id;
+    event->index = range->index;
+    event->scope = range->scope;
+    event->flags = range->flags | flags;
+    event->sequence = range->sequence;
+    event->forward_thread = range->forward_thread;
+    event->id = range->id;
+    event->thread = &range->thread->cursor.info;
+    model->unfinished += (event->flags & TP_EVENT_UNFINISHED) != 0;
+    model->names_cut += (event->flags & TP_EVENT_NAME_CUT) != 0;
+    return event;
+}
+
+static int let_go(struct tp_model *model, struct tp_range *range)
+{
+    if (TP_UNLIKELY(range->text != NULL)) {
+        range->text->next = model->texts;
+        model->texts = range->text;
+    }
+    if (range->thread->newest == range)
+        range->thread->newest = NULL;
+    tp_ranges_close(&model->ranges, range);
+    return TP_UNLIKELY(model->segment.count == model->segment.capacity) ? deliver(model) : 0;
+}
+
+static int end_top(struct tp_model *model, struct tp_model_thread *thread, uint64_t ns, uint8_t flags)
+{
+    struct tp_range *range = thread->top;
+    struct tp_event *event = add_event(model, range, flags);
+    event->start_ns = range->start_ns;
+    event->end_ns = stamp(thread, ns);
     uint64_t duration = event->end_ns - event->start_ns;
-    event->self_ns = event->flags & TP_EVENT_ASYNC ? 0 : duration > range->child_ns ? duration - range->child_ns : 0;
-    model->counts->kept++;
-    model->counts->unfinished += (event->flags & TP_EVENT_UNFINISHED) != 0;
-    model->counts->names_cut += (event->flags & TP_EVENT_NAME_CUT) != 0;
-    model->segment[model->filled] = *event;
-    model->texts[model->filled++] = range->text;
-    return model->filled == SEGMENT ? deliver(model) : 0;
-}
-
-/* The range has left the nesting of its thread: what ran inside it belongs to the range around it. */
-static int emit_apart(struct tp_model *model, struct open_range *range, struct open_range *around)
-{
-    if (around)
-        around->child_ns += range->child_ns;
-    range->event.flags |= TP_EVENT_ASYNC;
-    range->event.depth = UINT32_MAX;
-    range->event.parent = UINT64_MAX;
-    return emit(model, range);
-}
-
-/* The newest range of the thread ends. */
-static int pop(struct tp_model *model, struct cursor *cursor, uint64_t end_ns, bool unfinished)
-{
-    struct open_range *range = &cursor->stack[--cursor->depth];
-    range->event.end_ns = end_ns;
-    range->event.end_thread = cursor->serial;
-    if (unfinished)
-        range->event.flags |= TP_EVENT_UNFINISHED;
-    struct open_range *around = cursor->depth > 0 ? range - 1 : NULL;
-    if (range->event.flags & TP_EVENT_ASYNC)
-        return emit_apart(model, range, around);
-    if (around)
-        around->child_ns += end_ns - range->event.start_ns;
-    return emit(model, range);
-}
-
-static uint64_t rising(struct tp_model *model, struct cursor *cursor, uint64_t time)
-{
-    uint64_t ns = model->options->source.nanoseconds(model->options->source.context, time);
-    if (ns <= cursor->last_ns)
-        ns = cursor->last_ns + 1;
-    cursor->last_ns = ns;
-    return ns;
-}
-
-static int begin(struct tp_model *model, struct cursor *cursor, const struct tp_begin *record)
-{
-    if (cursor->depth == cursor->capacity) {
-        size_t capacity = cursor->capacity ? cursor->capacity * 2 : 16;
-        struct open_range *stack = tp_arena_alloc(&model->arena, capacity * sizeof *stack);
-        if (!stack)
-            return -ENOMEM;
-        if (cursor->depth)
-            memcpy(stack, cursor->stack, cursor->depth * sizeof *stack);
-        cursor->stack = stack;
-        cursor->capacity = capacity;
+    event->self_ns = duration - range->child_ns;
+    event->parent = range->parent;
+    event->depth = range->depth;
+    event->end_thread = thread->cursor.info.serial;
+    thread->top = range->up;
+    if (thread->top) {
+        thread->top->above = NULL;
+        thread->top->child_ns += duration;
     }
-    struct open_range *outer = cursor->depth ? &cursor->stack[cursor->depth - 1] : NULL;
-    struct open_range *range = &cursor->stack[cursor->depth];
-    *range = (struct open_range){.key = tp_record_key(record->head)};
-    struct tp_event *event = &range->event;
-    event->start_ns = rising(model, cursor, record->time);
-    event->index = model->next_index++;
-    event->parent = outer ? outer->event.index : UINT64_MAX;
-    event->depth = (uint32_t)cursor->depth;
-    event->scope = record->scope;
-    event->sequence = record->sequence;
-    event->forward_thread = tp_begin_forward_thread(record);
-    event->id = record->id;
-    event->thread = &cursor->info;
-    event->name_id = record->name;
-    if (record->flags & TP_BEGIN_ASYNC)
-        event->flags |= TP_EVENT_ASYNC;
-    if (record->flags & TP_BEGIN_TEXT) {
-        range->text = take_text(model);
-        if (!range->text)
-            return -ENOMEM;
-        memcpy(range->text, tp_begin_text(record), record->text_bytes);
-        range->text[record->text_bytes] = '\0';
-        event->name = range->text;
-        event->name_bytes = record->text_bytes;
-        if (record->flags & TP_BEGIN_TEXT_CUT)
-            event->flags |= TP_EVENT_NAME_CUT;
-    } else {
-        size_t bytes;
-        event->name = model->options->source.name(model->options->source.context, record->name, &bytes);
-        event->name_bytes = (uint32_t)bytes;
+    return let_go(model, range);
+}
+
+/* Ends what is open inside the range (NULL: everything), so that the outermost of it ends a nanosecond before this time
+ * and each one inside a nanosecond before the one around it, as far as earlier stamps leave room. */
+static int end_inside(struct tp_model *model, struct tp_model_thread *thread, const struct tp_range *range, uint64_t ns)
+{
+    uint64_t count = 0;
+    for (const struct tp_range *open = thread->top; open != range; open = open->up)
+        count++;
+    int failed = 0;
+    for (ns = ns > count ? ns - count : 0; !failed && thread->top != range; ns++)
+        failed = end_top(model, thread, ns, TP_EVENT_UNFINISHED);
+    return failed;
+}
+
+/* Ends a range that does not nest, or turns out not to: what counted as inside it then is inside the one around it. */
+static int end_apart(struct tp_model *model, struct tp_range *range, uint64_t ns, uint64_t end_thread, uint8_t flags)
+{
+    struct tp_model_thread *thread = range->thread;
+    if (range->up) {
+        range->up->above = range->above;
+        range->up->child_ns += range->child_ns;
     }
-    /* torch shows the wrapper with the numbers of the backward function that it calls. */
-    if (outer && outer->wants_backward) {
-        outer->wants_backward = false;
-        if (record->scope == TP_SCOPE_BACKWARD_FUNCTION) {
-            outer->event.sequence = event->sequence;
-            outer->event.forward_thread = event->forward_thread;
-        }
+    if (range->above)
+        range->above->up = range->up;
+    if (thread->top == range)
+        thread->top = range->up;
+    struct tp_event *event = add_event(model, range, flags | TP_EVENT_ASYNC);
+    event->start_ns = range->clock_ns;
+    event->end_ns = ns > range->clock_ns ? ns : range->clock_ns + 1;
+    event->self_ns = 0;
+    event->parent = UINT64_MAX;
+    event->depth = UINT32_MAX;
+    event->end_thread = end_thread;
+    return let_go(model, range);
+}
+
+static int on_end(struct tp_model *model, struct tp_model_thread *thread, const uint64_t *record)
+{
+    uint64_t key = tp_record_key(record[0]);
+    struct tp_range *range = thread->top;
+    if (TP_LIKELY(range && range->key == key))
+        return end_top(model, thread, nanoseconds(model, record[1]), 0);
+    range = tp_ranges_find(&model->ranges, key, thread);
+    if (!range) /* it began before the window, or its begin was lost */
+        return 0;
+    uint64_t ns = nanoseconds(model, record[1]);
+    if (range->thread != thread || range->flags & TP_EVENT_ASYNC)
+        return end_apart(model, range, ns, thread->cursor.info.serial, 0);
+    int failed = end_inside(model, thread, range, ns);
+    return failed ? failed : end_top(model, thread, ns, 0);
+}
+
+#define WRAPPER "autograd::engine::evaluate_function: "
+
+/* The engine opens this range around each backward function, before it knows its numbers. */
+static bool wraps_backward(const struct tp_model *model, const struct tp_range *range)
+{
+    if (!range || range->scope != TP_SCOPE_FUNCTION)
+        return false;
+    size_t bytes;
+    const char *name = name_of(model, range, &bytes);
+    return bytes >= sizeof WRAPPER - 1 && memcmp(name, WRAPPER, sizeof WRAPPER - 1) == 0;
+}
+
+static struct tp_range_text *copy_text(struct tp_model *model, const struct tp_begin *begin, int *ret_failed)
+{
+    const char *chars = tp_begin_text(begin);
+    struct tp_range_text *text = tp_ranges_copy_text(&model->ranges, chars, begin->text_bytes);
+    if (!text && !(*ret_failed = deliver(model))) /* gives back the texts of the segment */
+        text = tp_ranges_copy_text(&model->ranges, chars, begin->text_bytes);
+    if (!text && !*ret_failed)
+        *ret_failed = -ENOMEM;
+    return text;
+}
+
+/* Do the words that the flags promise fit into the record? */
+static bool is_whole(const struct tp_begin *begin)
+{
+    if (!(begin->flags & (TP_BEGIN_FORWARD_THREAD | TP_BEGIN_TEXT)))
+        return true;
+    unsigned need = TP_BEGIN_WORDS + (begin->flags & TP_BEGIN_FORWARD_THREAD ? 1 : 0);
+    if (begin->flags & TP_BEGIN_TEXT)
+        need += (begin->text_bytes + 7u) / 8;
+    return need <= tp_record_words(begin->head);
+}
+
+static int on_begin(struct tp_model *model, struct tp_model_thread *thread, const struct tp_begin *begin)
+{
+    if (!is_whole(begin))
+        return TP_MERGE_DAMAGED;
+    if (begin->time < model->options->window.begin)
+        return 0;
+    struct tp_range_text *text = NULL;
+    int failed = 0;
+    if (begin->flags & TP_BEGIN_TEXT && !(text = copy_text(model, begin, &failed)))
+        return failed;
+    struct tp_range *range = tp_ranges_open(&model->ranges, tp_record_key(begin->head));
+    if (!range)
+        return -ENOMEM;
+    range->up = range->above = NULL;
+    range->thread = thread;
+    range->text = text;
+    range->text_bytes = text ? begin->text_bytes : 0;
+    range->name_id = text ? 0 : begin->name;
+    range->scope = begin->scope;
+    range->flags = (uint8_t)((begin->flags & TP_BEGIN_TEXT_CUT ? TP_EVENT_NAME_CUT : 0) |
+                             (begin->flags & TP_BEGIN_ASYNC ? TP_EVENT_ASYNC : 0));
+    range->sequence = begin->sequence;
+    range->forward_thread = tp_begin_forward_thread(begin);
+    range->id = begin->id;
+    range->index = model->next_index++;
+    range->clock_ns = nanoseconds(model, begin->time);
+    range->start_ns = range->clock_ns;
+    range->child_ns = 0;
+    range->parent = UINT64_MAX;
+    range->depth = 0;
+    if (range->scope == TP_SCOPE_BACKWARD_FUNCTION && wraps_backward(model, thread->newest)) {
+        thread->newest->sequence = range->sequence;
+        thread->newest->forward_thread = range->forward_thread;
     }
-    size_t wrapper = strlen(WRAPPER);
-    range->wants_backward = record->scope == TP_SCOPE_FUNCTION && event->name_bytes >= wrapper &&
-                            memcmp(event->name, WRAPPER, wrapper) == 0;
-    cursor->depth++;
+    thread->newest = range;
+    if (range->flags & TP_EVENT_ASYNC)
+        return 0;
+    range->start_ns = stamp(thread, range->clock_ns);
+    range->up = thread->top;
+    if (range->up) {
+        range->up->above = range;
+        range->parent = range->up->index;
+        range->depth = range->up->depth + 1;
+    }
+    thread->top = range;
     return 0;
 }
 
-/* A range that another thread opened: it leaves that thread's stack, and its nesting. */
-static int end_elsewhere(struct tp_model *model, struct cursor *ender, uint64_t key, uint64_t ns)
+static void on_loss(struct tp_model *model, struct tp_model_thread *thread, const struct tp_loss *loss)
 {
-    for (size_t c = 0; c < model->cursor_count; c++) {
-        struct cursor *owner = &model->cursors[c];
-        for (size_t i = owner->depth; owner != ender && i-- > 0;) {
-            if (owner->stack[i].key != key)
-                continue;
-            struct open_range range = owner->stack[i];
-            memmove(&owner->stack[i], &owner->stack[i + 1], (owner->depth - i - 1) * sizeof range);
-            owner->depth--;
-            range.event.end_ns = ns > range.event.start_ns ? ns : range.event.start_ns + 1;
-            range.event.end_thread = ender->serial;
-            return emit_apart(model, &range, i > 0 ? &owner->stack[i - 1] : NULL);
-        }
-    }
-    return 0; /* it began before the window, or its begin was lost */
+    thread->newest = NULL; /* what followed it is not known */
+    if (loss->time >= model->options->window.begin && loss->time < model->options->window.end)
+        model->counts->lost += loss->count;
 }
 
-static int end(struct tp_model *model, struct cursor *cursor, uint64_t key, uint64_t time)
+static int take_record(void *context, struct tp_cursor *cursor)
 {
-    size_t found = cursor->depth;
-    while (found > 0 && cursor->stack[found - 1].key != key)
-        found--;
-    if (found == 0) {
-        uint64_t ns = model->options->source.nanoseconds(model->options->source.context, time);
-        return end_elsewhere(model, cursor, key, ns);
-    }
-    int result = 0;
-    while (cursor->depth >= found && result == 0)
-        result = pop(model, cursor, rising(model, cursor, time), cursor->depth > found);
-    return result;
-}
-
-/* A block that can be walked: whole records that fill it. */
-static bool is_sound(const struct tp_block *block)
-{
-    if (block->magic != TP_BLOCK_MAGIC || block->bytes % 8 || block->bytes == 0)
-        return false;
-    const uint64_t *words = (const uint64_t *)(block + 1);
-    size_t count = block->bytes / 8;
-    for (size_t at = 0; at < count; at += tp_record_words(words[at])) {
-        unsigned size = tp_record_words(words[at]);
-        enum tp_record_kind kind = tp_record_kind(words[at]);
-        if (size < TP_END_WORDS || size > count - at || (kind == TP_RECORD_BEGIN && size < TP_BEGIN_WORDS) ||
-            (kind == TP_RECORD_LOSS && size < TP_LOSS_WORDS))
-            return false;
-        if (kind == TP_RECORD_BEGIN) {
-            const struct tp_begin *record = (const struct tp_begin *)&words[at];
-            size_t text = record->flags & TP_BEGIN_TEXT ? record->text_bytes : 0;
-            size_t need = TP_BEGIN_WORDS + (record->flags & TP_BEGIN_FORWARD_THREAD ? 1 : 0) + (text + 7) / 8;
-            if (need > size || text > TP_BEGIN_TEXT_MAX)
-                return false;
-        }
-    }
-    return true;
-}
-
-static void advance(struct tp_model *model, struct cursor *cursor)
-{
-    while (!cursor->at || cursor->at >= cursor->end) {
-        const struct tp_block *block = model->options->source.next(model->options->source.context, cursor->serial);
-        cursor->at = NULL;
-        if (!block)
-            return;
-        if (!is_sound(block)) {
-            model->counts->damaged++;
-            continue;
-        }
-        cursor->info = block->thread;
-        cursor->at = (const uint64_t *)(block + 1);
-        cursor->end = cursor->at + block->bytes / 8;
-    }
-}
-
-static int take(struct tp_model *model, struct cursor *cursor)
-{
-    const uint64_t *at = cursor->at;
-    uint64_t time = at[1];
-    const struct tp_window *window = &model->options->window;
-    bool inside = time >= window->begin && time < window->end;
-    int result = 0;
-    switch (tp_record_kind(*at)) {
+    struct tp_model *model = context;
+    struct tp_model_thread *thread = (struct tp_model_thread *)cursor;
+    const uint64_t *record = cursor->at;
+    switch (tp_record_kind(*record)) {
     case TP_RECORD_BEGIN:
-        if (inside)
-            result = begin(model, cursor, (const struct tp_begin *)at);
-        break;
+        return on_begin(model, thread, (const struct tp_begin *)record);
     case TP_RECORD_END:
-        if (inside)
-            result = end(model, cursor, tp_record_key(*at), time);
-        break;
+        return on_end(model, thread, record);
     case TP_RECORD_LOSS:
-        if (inside)
-            model->counts->lost += ((const struct tp_loss *)at)->count;
-        break;
+        on_loss(model, thread, (const struct tp_loss *)record);
+        return 0;
     default:
-        break; /* of a newer build: passed over by its size */
-    }
-    cursor->at += tp_record_words(*at);
-    advance(model, cursor);
-    return result;
-}
-
-/* Cursors in a binary heap by the time of their next record. */
-static bool earlier(const struct cursor *a, const struct cursor *b)
-{
-    return a->at[1] != b->at[1] ? a->at[1] < b->at[1] : a->serial < b->serial;
-}
-
-static void sift_down(struct cursor **heap, size_t count, size_t i)
-{
-    for (;;) {
-        size_t least = i, left = 2 * i + 1;
-        for (size_t child = left; child < count && child < left + 2; child++)
-            if (earlier(heap[child], heap[least]))
-                least = child;
-        if (least == i)
-            return;
-        struct cursor *swap = heap[i];
-        heap[i] = heap[least];
-        heap[least] = swap;
-        i = least;
+        return 0;
     }
 }
 
-static int merge(struct tp_model *model, struct cursor **heap, size_t count)
+/* Behind the window's end: begins that were lost inside the window are told before the next begin, maybe after ends. */
+static int take_late_loss(void *context, struct tp_cursor *cursor)
 {
-    int result = 0;
-    for (size_t i = count / 2; i-- > 0;)
-        sift_down(heap, count, i);
-    while (count > 0 && result == 0) {
-        result = take(model, heap[0]);
-        if (!heap[0]->at)
-            heap[0] = heap[--count];
-        if (count > 1)
-            sift_down(heap, count, 0);
-    }
-    return result;
+    enum tp_record_kind kind = tp_record_kind(*cursor->at);
+    if (kind == TP_RECORD_LOSS)
+        on_loss(context, (struct tp_model_thread *)cursor, (const struct tp_loss *)cursor->at);
+    return kind == TP_RECORD_BEGIN ? TP_MERGE_DROP : TP_MERGE_NEXT;
 }
 
-static int run(struct tp_model *model)
+static int end_window(struct tp_model *model)
+{
+    uint64_t ns = nanoseconds(model, model->options->window.end);
+    int failed = 0;
+    for (size_t i = 0; !failed && i < model->thread_count; i++)
+        failed = end_inside(model, &model->threads[i], NULL, ns + 1);
+    size_t bucket = 0;
+    struct tp_range *range;
+    while (!failed && (range = tp_ranges_any(&model->ranges, &bucket)))
+        failed = end_apart(model, range, ns, range->thread->cursor.info.serial, TP_EVENT_UNFINISHED);
+    return failed ? failed : deliver(model);
+}
+
+static int add_threads(struct tp_model *model)
 {
     const struct tp_source *source = &model->options->source;
-    model->window_end_ns = source->nanoseconds(source->context, model->options->window.end);
-    size_t count = source->threads(source->context, NULL, 0);
-    uint64_t *serials = tp_arena_alloc(&model->arena, count * sizeof *serials);
+    size_t capacity = source->threads(source->context, NULL, 0);
+    uint64_t *serials = tp_arena_alloc(&model->arena, capacity * sizeof *serials);
     struct tp_arena *keep = model->options->keep ? model->options->keep : &model->arena;
-    model->cursors = tp_arena_alloc(keep, count * sizeof *model->cursors);
-    struct cursor **heap = tp_arena_alloc(&model->arena, count * sizeof *heap);
-    model->segment = tp_arena_alloc(&model->arena, SEGMENT * sizeof *model->segment);
-    model->texts = tp_arena_alloc(&model->arena, SEGMENT * sizeof *model->texts);
-    if (!serials || !model->cursors || !heap || !model->segment || !model->texts)
+    model->threads = tp_arena_alloc(keep, capacity * sizeof *model->threads);
+    if (!serials || !model->threads)
         return -ENOMEM;
-    source->threads(source->context, serials, count);
-    model->cursor_count = count;
-    size_t active = 0;
-    for (size_t i = 0; i < count; i++) {
-        model->cursors[i].serial = serials[i];
-        advance(model, &model->cursors[i]);
-        if (model->cursors[i].at)
-            heap[active++] = &model->cursors[i];
+    size_t count = source->threads(source->context, serials, capacity);
+    model->thread_count = count < capacity ? count : capacity;
+    if (tp_merge_init(&model->merge, source, model->thread_count, &model->arena) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < model->thread_count; i++) {
+        model->threads[i].cursor.info.serial = serials[i];
+        tp_merge_add(&model->merge, &model->threads[i].cursor);
     }
-    int result = merge(model, heap, active);
-    for (size_t i = 0; i < count && result == 0; i++) {
-        struct cursor *cursor = &model->cursors[i];
-        /* The outermost ends with the window, those inside it a nanosecond before one another. */
-        if (cursor->last_ns + cursor->depth < model->window_end_ns)
-            cursor->last_ns = model->window_end_ns - cursor->depth;
-        else if (cursor->depth > 0)
-            cursor->last_ns++;
-        for (; cursor->depth > 0 && result == 0; cursor->last_ns++)
-            result = pop(model, cursor, cursor->depth == 1 && cursor->last_ns < model->window_end_ns
-                                            ? model->window_end_ns
-                                            : cursor->last_ns, true);
-    }
-    return result == 0 ? deliver(model) : result;
+    return 0;
 }
 
 int tp_model_run(const struct tp_model_options *options, struct tp_model_counts *ret_counts)
@@ -374,7 +324,20 @@ int tp_model_run(const struct tp_model_options *options, struct tp_model_counts 
     struct tp_model model = {.options = options, .counts = ret_counts};
     *ret_counts = (struct tp_model_counts){0};
     tp_arena_init(&model.arena, options->memory_limit);
-    int result = run(&model);
+    int failed = tp_segment_init(&model.segment, &model.arena);
+    if (!failed)
+        failed = tp_ranges_init(&model.ranges, &model.arena);
+    if (!failed)
+        failed = add_threads(&model);
+    if (!failed)
+        failed = tp_merge_run(&model.merge, options->window.end, take_record, &model);
+    if (!failed)
+        failed = tp_merge_run(&model.merge, UINT64_MAX, take_late_loss, &model);
+    if (!failed)
+        failed = end_window(&model);
+    if (failed == -ENOMEM) /* what is complete still goes out */
+        deliver(&model);
+    ret_counts->damaged = model.merge.damaged;
     tp_arena_free(&model.arena);
-    return result;
+    return failed;
 }

@@ -1,19 +1,27 @@
 /*
  * model.h: from blocks of records to finished events. A stream: segments of events come out while blocks go in; what is
- * held between two segments is the ranges that are open, one cursor a thread, and one bounded segment, whatever the number
- * of records.
+ * held between two segments is the ranges that are open, one cursor a thread, and one bounded segment, whatever the
+ * number of records.
  *
- * Records of all threads are merged by time. Within a thread the nanosecond stamps are made to rise strictly (a coarse
- * clock may stand still: then each stamp is one nanosecond after the one before), so that slices of a thread nest
- * strictly, without ties. Only ranges that begin inside the window count. One that is still open when the window ends,
- * or whose end was lost, ends there and is marked unfinished.
+ * Records of all threads are merged by time, of equal times those of the smaller serial first. Within a thread the
+ * nanosecond stamps are made to rise strictly (a coarse clock may stand still: then each stamp is one nanosecond after
+ * the one before), so that slices of a thread nest strictly, without ties. Only ranges that begin inside the window
+ * count. One that is still open when the window ends, or whose end was lost, ends there and is marked unfinished: with
+ * the window, or with the range around it. Of several that end so, one inside the other, the outermost of the window
+ * ends with the window, each one inside a nanosecond before the one around it, as far as earlier stamps leave room.
  *
- * A range that ends on another thread, or that the program called asynchronous, is no part of its thread's nesting: it has
- * its true times, no depth, no parent, no self time, and may straddle other ranges; what ran inside it counts for the range
- * around it.
+ * A range that the program called asynchronous, or that ends on another thread, does not nest: its times are what the
+ * clock said, and it has no depth, no parent and no self time. If that shows only when it ends, what began inside it
+ * keeps it as parent; the time of what ended inside it then counts as of children of the range around it.
  *
- * Within a segment events stand in the order of their index, that is of their begin. A range that stays open longer than
- * a segment can wait comes in a later segment than the ranges inside it.
+ * An end belongs to the innermost open range of its thread if the key agrees; else to the newest one with this key that
+ * the thread began; else to the newest one with this key of any thread; else it is passed over.
+ *
+ * Within a segment events stand in the order of their index, that is of their begin. A range that stays open longer
+ * than a segment can wait comes in a later segment than the ranges inside it.
+ *
+ * Damaged blocks are read up to the damage: a record that is empty or larger than what is left, a time that falls (only
+ * a record of losses may be late). A record of a kind that is not known here is passed over.
  */
 #ifndef TP_MODEL_H
 #define TP_MODEL_H
@@ -22,8 +30,9 @@
 #include "../agent/base.h"
 #include "../agent/record.h"
 
-/* Where blocks come from. next gives the blocks of one thread after another call by call, each thread's in their order;
- * a block and its records must stay readable until the model asks for that thread's next one. */
+/* Where blocks come from. next gives the blocks of one thread one after another, call by call, in their order; a block
+ * and its records must stay readable until the model asks for that thread's next one. Texts of names stay where they
+ * are. */
 struct tp_source {
     void *context;
     /* The threads of this cycle: serials in ret_threads (up to capacity); returns how many there are. */
@@ -50,17 +59,17 @@ struct tp_event {
     uint64_t start_ns, end_ns; /* since the epoch; end_ns > start_ns */
     uint64_t self_ns;          /* without the time of direct children; 0 if asynchronous */
     uint64_t index;            /* 0, 1, ... in the order of begins over all threads: Ev Idx */
-    uint64_t parent;           /* index of the range around it on its thread, or UINT64_MAX */
+    uint64_t parent;           /* index of the range around it on its thread; UINT64_MAX: none, or asynchronous */
     const char *name;          /* valid until the segment call returns */
     uint32_t name_bytes;
     uint32_t name_id;          /* of intern.h, or 0 */
-    uint32_t depth;            /* 0: outermost on its thread */
-    uint8_t scope;             /* enum tp_scope */
+    uint32_t depth;            /* 0: outermost on its thread; UINT32_MAX if asynchronous */
+    uint8_t scope;             /* enum tp_scope, or a newer one that is not known here */
     uint8_t flags;             /* enum tp_event_flag */
     int64_t sequence;          /* as shown: an evaluate_function wrapper has that of the backward function inside it */
     uint64_t forward_thread;   /* logical id; 0: none. As shown, likewise */
     uint64_t id;               /* record function id; 0: none */
-    uint64_t end_thread;       /* serial of the thread that ended it */
+    uint64_t end_thread;       /* serial of the thread that ended it; of its own if unfinished */
     const struct tp_thread_info *thread; /* where it began; valid as long as tp_model_options.keep */
 };
 
@@ -86,8 +95,8 @@ struct tp_model_options {
 };
 
 /*
- * Runs the whole stream. 0, or a negative errno: -ENOMEM when open ranges alone pass the limit (the counts then say how
- * far it came), or what segment returned. ret_counts is always filled.
+ * Runs the whole stream. 0, or a negative errno: -ENOMEM when open ranges alone pass the limit (what was complete is
+ * delivered, and the counts say how far it came), or what segment returned. ret_counts is always filled.
  */
 int tp_model_run(const struct tp_model_options *options, struct tp_model_counts *ret_counts);
 
