@@ -100,14 +100,29 @@ property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.p
 	$(TEST_PYTHON) test/property/test_schedule.py $<
 
 .PHONY: check
-check: all unit scale replay e2e ## every test
+check: all unit scale replay e2e sanitize ## every test
 
 # PYTHON needs torch and pytest; without them these tests are left out, by name. JUDGES has the programs that read our files.
 .PHONY: e2e
-e2e: all drivers ## the agent on a real PyTorch, and real readers of its files (JUDGES=python that has them)
+e2e: all drivers doubles ## the agent on a real PyTorch, and real readers of its files (JUDGES=python that has them)
 	@if $(TEST_PYTHON) -c 'import torch, pytest' 2>/dev/null; \
 	then $(TEST_PYTHON) -m pytest -q -rs test/e2e --ignore=test/e2e/test_command.py; \
 	else echo 'e2e: skipped, $(TEST_PYTHON) has no torch and pytest (PYTHON=... names another)'; fi
+
+# A fake libtorch, and a program that is the whole agent over it.
+$(BUILD)/test/doubles/libtorch_cpu.so: $(BUILD)/test/doubles/fake_torch.o
+$(BUILD)/test/doubles/libtorch_python.so: $(BUILD)/test/doubles/fake_torch_python.o
+$(BUILD)/test/doubles/libtorch%.so:
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $^ $(SANITIZER) $(LDFLAGS) -pthread
+$(call objects,$(wildcard test/doubles/*.c)): HOUSE += -fvisibility=default -Wno-missing-prototypes
+
+$(BUILD)/test/threads/threads: $(call objects,test/threads/threads.c $(LIBRARY)) $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) -rdynamic $(ZLIB) -pthread -ldl -lm
+
+.PHONY: doubles
+doubles: $(BUILD)/test/threads/threads $(BUILD)/test/doubles/libtorch_cpu.so $(BUILD)/test/doubles/libtorch_python.so
 
 $(BUILD)/test/steady/steady: $(call objects,test/steady/steady.c) $(BUILD)/libcore.a
 	$(call say,LD,$@)
@@ -144,6 +159,18 @@ uninstall: ## takes away what install brought
 	rm -f $(DESTDIR)$(PREFIX)/lib/libtprof.so $(DESTDIR)$(PREFIX)/bin/tprof \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tprof.1 $(DESTDIR)$(PREFIX)/share/man/man7/libtprof.7 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tprof
+
+# TSan's runtime must be in the program, so the agent is linked in; ASan's is preloaded before the agent.
+.PHONY: sanitize
+sanitize: ## unit tests and a training under ASan and UBSan, the agent over a fake libtorch under TSan
+	$(MAKE) unit all SANITIZE=address,undefined
+	$(MAKE) doubles all SANITIZE=thread
+	@if $(TEST_PYTHON) -c 'import pytest' 2>/dev/null; \
+	then TPROF_BUILD=build-thread $(TEST_PYTHON) -m pytest -q -rs test/e2e/test_doubles.py; \
+	else echo 'sanitize: threads skipped, $(TEST_PYTHON) has no pytest'; fi
+	@if $(TEST_PYTHON) -c 'import torch, pytest' 2>/dev/null; \
+	then TPROF_BUILD=build-address-undefined $(TEST_PYTHON) -m pytest -q test/e2e/test_job_unchanged.py -k 'same_output and mlp_adam'; \
+	else echo 'sanitize: training skipped, $(TEST_PYTHON) has no torch'; fi
 
 .PHONY: clean
 clean: ## removes every build folder

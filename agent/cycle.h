@@ -54,6 +54,7 @@ struct tp_cycle {
     bool log_begun;
     uint64_t dropped;            /* begins in the window that were let go because the log was full */
     uint64_t dropped_kept;       /* of them, those from keep_from on */
+    uint64_t untold;             /* begins that found no free chunk and of which no record tells */
     uint64_t dropped_until;      /* the newest time among them; 0: none */
 };
 

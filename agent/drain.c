@@ -229,8 +229,7 @@ static bool make_whole(void)
         return false;
     sleep_ns(GRACE_NS); /* a hook that took its time before the end may still be storing its record */
     take_all();
-    uint64_t untold = untold_losses();
-    tp_cycle_dropped(last, untold, untold, 0);
+    last->untold = untold_losses();
     uint64_t head = tp_log_head(&tp_session.spool.log);
     for (struct tp_cycle *c = tp_cycle_first(); c; c = c == last ? NULL : tp_cycle_after(c))
         if (tp_cycle_state(c) == TP_CYCLE_CLOSED) {
@@ -366,6 +365,14 @@ int tp_drain_start(void)
         tp_worker_finish();
     }
     return failed;
+}
+
+void tp_drain_join(void)
+{
+    if (running && atomic_load(&is_finished)) {
+        pthread_join(thread_id, NULL);
+        running = false;
+    }
 }
 
 void tp_drain_forget(void)

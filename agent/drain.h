@@ -21,6 +21,9 @@ void tp_drain_ask_finish(const char *how);
 /* Waits for it, at most that long. True when done. Async-signal-safe. */
 bool tp_drain_wait_finished(uint64_t limit_ms);
 
+/* At exit, once finished: the thread is gone too. Not in a signal handler. */
+void tp_drain_join(void);
+
 void tp_drain_forget(void); /* in a forked child: there is no such thread */
 
 struct tp_drain_cost {

@@ -49,6 +49,8 @@ static void at_exit(void)
     /* A signal is ending the process: it decides the status, not this thread. */
     while (dying)
         pause();
+    if (tp_session.pid == (uint32_t)getpid())
+        tp_drain_join();
 }
 
 static void die(int number)

@@ -258,6 +258,7 @@ static void write_cycle(const struct tp_cycle *cycle, struct tp_arena *arena, st
     struct tp_model_counts counts;
     if (tp_model_run(&options, &counts) != 0)
         tp_log(TP_LOG_WARN, "cycle %llu is not complete: out of memory", (unsigned long long)cycle->number);
+    counts.lost += cycle->untold;
     for (size_t i = 0; i < writing.count; i++) {
         struct output *output = &writing.outputs[i];
         struct tp_error error = {0};

@@ -1,0 +1,17 @@
+/*
+ * fake_torch.h: stands in for libtorch_cpu.so, with the names that the agent calls and the behaviour that it counts on, in C.
+ * FAKE_TORCH in the environment picks how it deviates: shifted (members lie elsewhere), no_ids, no_sequence, no_vtable,
+ * wrong_name, silent (callbacks are never called), huge (the object is larger).
+ */
+#ifndef FAKE_TORCH_H
+#define FAKE_TORCH_H
+
+#include <stdint.h>
+
+/* One operator: begin, body, end, with every callback that is registered for its scope. */
+void fake_torch_run(const char *name, uint8_t scope, int64_t sequence, uint64_t forward_thread, void (*body)(void *),
+                    void *argument);
+
+int fake_torch_callbacks(void); /* registered now */
+
+#endif

@@ -1,0 +1,65 @@
+"""The whole agent over a fake libtorch (test/doubles): exact counts with eight threads, calibrations that fail, and, in a
+build with the thread sanitizer (TPROF_BUILD=build-thread), no race. Needs no PyTorch."""
+import json
+import re
+import subprocess
+
+import pytest
+
+from conftest import BUILD, CLEAN, COMMAND
+
+PROGRAM = BUILD / "test" / "threads" / "threads"
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="make doubles has not been run")
+
+
+def run(folder, **settings):
+    environment = dict(CLEAN, TPROF_DIR=str(folder), **settings)
+    result = subprocess.run([PROGRAM, BUILD / "test" / "doubles"], env=environment, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert "ThreadSanitizer" not in result.stderr
+    numbers = dict(line.split() for line in result.stdout.splitlines())
+    return int(numbers["operators"]), int(numbers["callbacks"]), result.stderr
+
+
+def counts(folder):
+    """kept + lost, over all cycles."""
+    (summary,) = folder.glob("*.summary.json")
+    return sum(c["kept"] + c["lost"] for c in json.loads(summary.read_text())["cycles"])
+
+
+def check_all(folder):
+    traces = list(folder.glob("*.pt.trace.json.gz"))
+    for trace in traces:
+        result = subprocess.run([COMMAND, "check", trace], capture_output=True, text=True)
+        assert result.returncode == 0, result.stdout
+    return len(traces)
+
+
+@pytest.mark.parametrize("budget", ["8", "256"])
+def test_eight_threads_are_counted_to_the_operator(tmp_path, budget):
+    operators, callbacks, _ = run(tmp_path, TPROF_SCHEDULE="always", TPROF_BUFFER_MB=budget)
+    assert check_all(tmp_path) == 1
+    assert counts(tmp_path) == operators
+    assert callbacks == 10
+
+
+def test_windows_come_and_go(tmp_path):
+    _, callbacks, _ = run(tmp_path, TPROF_SCHEDULE="wait=1,warmup=1,active=2")
+    assert check_all(tmp_path) == 10
+    assert callbacks in (1, 10)  # the last step may be one that records
+
+
+def test_members_may_lie_elsewhere(tmp_path):
+    operators, _, _ = run(tmp_path, TPROF_SCHEDULE="always", FAKE_TORCH="shifted")
+    assert check_all(tmp_path) == 1
+    assert counts(tmp_path) == operators
+
+
+@pytest.mark.parametrize("deviation, why", [("no_ids", "ids"), ("no_sequence", "sequence numbers"), ("no_vtable", "virtual table"),
+                                            ("wrong_name", "name"), ("silent", "callbacks"), ("huge", "RecordFunction")])
+def test_a_failed_calibration_is_one_line(tmp_path, deviation, why):
+    _, callbacks, stderr = run(tmp_path / "out", TPROF_SCHEDULE="always", FAKE_TORCH=deviation)
+    (line,) = stderr.splitlines()
+    assert re.fullmatch(f"tprof: PyTorch: operators cannot be observed in .*{why}.*; the program runs as if tprof were not there", line)
+    assert callbacks == 0
+    assert not (tmp_path / "out").exists()
