@@ -140,6 +140,10 @@ $(BUILD)/test/scale/model_scale: $(call objects,test/scale/model_scale.c) $(BUIL
 scale: $(BUILD)/test/scale/model_scale ## a hundred million ranges through the model, in bounded memory
 	$< 100000000
 
+.PHONY: bench
+bench: all ## what an operator costs bare, dormant, waiting, recording, and under torch.profiler
+	$(TEST_PYTHON) test/bench/bench.py $(BUILD)/libtprof.so $(BUILD)/bench.json
+
 .PHONY: demo
 demo: ## gets what is needed, builds, runs a small training under the agent
 	tools/setup.sh
