@@ -100,7 +100,7 @@ property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.p
 	$(TEST_PYTHON) test/property/test_schedule.py $<
 
 .PHONY: check
-check: all unit scale replay e2e sanitize ## every test
+check: all rules unit scale replay e2e sanitize ## every test
 
 # PYTHON needs torch and pytest; without them these tests are left out, by name. JUDGES has the programs that read our files.
 .PHONY: e2e
@@ -175,6 +175,11 @@ sanitize: ## unit tests and a training under ASan and UBSan, the agent over a fa
 	@if $(TEST_PYTHON) -c 'import torch, pytest' 2>/dev/null; \
 	then TPROF_BUILD=build-address-undefined $(TEST_PYTHON) -m pytest -q test/e2e/test_job_unchanged.py -k 'same_output and mlp_adam'; \
 	else echo 'sanitize: training skipped, $(TEST_PYTHON) has no torch'; fi
+
+.PHONY: rules
+rules: all ## who includes whom; what the library exports and calls
+	test/rules/layers.sh
+	test/rules/symbols.sh $(BUILD)/libtprof.so
 
 .PHONY: clean
 clean: ## removes every build folder

@@ -1,0 +1,37 @@
+"""What is observed, and what is not."""
+
+
+def test_nothing_under_disabled_record_functions(run):
+    """No event of ours where the program switched observation off; what comes after is seen again."""
+    program = """
+import torch
+a = torch.ones(4)
+torch.autograd._enable_record_function(False)
+for _ in range(50): torch.neg(a)
+torch.autograd._enable_record_function(True)
+for _ in range(10): torch.sin(a)
+"""
+    trace = run(program, TPROF_SCHEDULE="always").trace
+    assert (trace.count("aten::neg"), trace.count("aten::sin")) == (0, 10)
+
+
+def test_overload_names(run):
+    trace = run("import torch\na = torch.ones(4)\ntorch.add(a, a)\n", TPROF_SCHEDULE="always",
+                TPROF_EXPERIMENTAL_CONFIG='{"capture_overload_names": true}').trace
+    assert trace.count("aten::add.Tensor") == 1 and trace.count("aten::add") == 0
+
+
+def test_cleared_observers_are_noticed(run):
+    """A program may remove all callbacks: the end of it says so once, and what was seen before is kept."""
+    program = """
+import ctypes, glob, os, torch
+a = torch.ones(4)
+for _ in range(10): torch.neg(a)
+library = ctypes.CDLL(glob.glob(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))[0])
+library._ZN2at14clearCallbacksEv()
+for _ in range(10): torch.sin(a)
+"""
+    result = run(program, TPROF_SCHEDULE="always")
+    assert (result.trace.count("aten::neg"), result.trace.count("aten::sin")) == (10, 0)
+    (line,) = result.lines
+    assert "removed all observers" in line
