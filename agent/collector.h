@@ -17,16 +17,21 @@ enum tp_observe {
     TP_OBSERVE_EVENTS, /* marks, and everything that is recorded */
 };
 
+/* What a collector does not have is NULL; attach is always there. */
 struct tp_collector {
     const char *name;
     uint32_t activity; /* 1 << enum tp_activity */
     /* What can be had here. -errno with error set: nothing at all. Notes on parts that are missing go to the log. */
     int (*attach)(const struct tp_settings *settings, struct tp_error *error);
     int (*observe)(enum tp_observe what);
+    /* A number for the place in the program where the calling thread is, the same whenever it is there; 0: not known. From
+     * any thread at any time; no lock, no memory. */
+    uint64_t (*place)(void);
     /* At the end of the program, on its thread: says what the program did to us meanwhile. */
     void (*check)(void);
-    /* What is observed, and how, in a few words ("PyTorch 2.13.0 by callbacks"). */
-    const char *(*describe)(void);
+    /* The version of what is observed ("2.13.0+cpu"); in which way ("callback"). */
+    const char *(*version)(void);
+    const char *(*way)(void);
 };
 
 #endif

@@ -40,6 +40,7 @@ struct tp_session {
     bool active_children; /* this process forked while attached */
     uint32_t pid;
     struct tp_clock_pair attached;
+    uint64_t attach_ticks; /* how long attaching took */
     const char *ended; /* by which way the process leaves; set once it does */
     /* Under the lock. */
     enum tp_action action, scheduled; /* of the step that runs now; what the schedule alone said of it */
@@ -68,7 +69,7 @@ int tp_session_attach(const struct tp_settings *settings, const struct tp_collec
 /* A forked child's first hook. True if it is attached now. */
 bool tp_session_wake_child(void);
 
-/* From a hook that saw a mark; the time is taken here. */
+/* From a hook that saw a mark; the time is taken here, and the place in the program. */
 void tp_session_mark(enum tp_mark_kind kind, enum tp_mark_edge edge, uint64_t identity, const char *name);
 
 /* True while a window may just be opening: what is about to be let go may belong to it. */

@@ -467,7 +467,10 @@ int tp_settings_load(struct tp_settings *ret_settings, char *const *environment,
                      struct tp_settings_report *report)
 {
     struct tp_reading reading = {.settings = ret_settings, .report = report, .arena = arena};
-    const char *values[TP_SETTINGS_COUNT] = {0};
+    const char *nowhere[TP_SETTINGS_COUNT] = {0};
+    const char **values = tp_arena_alloc(arena, sizeof nowhere);
+    bool kept = values != NULL;
+    values = kept ? memset(values, 0, sizeof nowhere) : nowhere;
     struct tp_settings_entry entries[TP_SETTINGS_COUNT] = {{0}};
     set_defaults(ret_settings, &reading);
     collect(environment, values, &reading);
@@ -482,8 +485,9 @@ int tp_settings_load(struct tp_settings *ret_settings, char *const *environment,
         reading.column = entries[i].column;
         if (value && *value)
             read_value(&reading, value);
-        values[i] = value;
+        values[i] = value && *value ? value : NULL;
     }
+    ret_settings->given = kept ? values : NULL;
     const char *with_stack = values[TP_SETTING_TPROF_WITH_STACK];
     reconcile(ret_settings, &reading, with_stack && strcmp(with_stack, "1") == 0,
               values[TP_SETTING_TPROF_ON_TRACE_READY] != NULL);

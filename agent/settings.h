@@ -90,6 +90,7 @@ struct tp_experimental_config {
 };
 
 struct tp_settings {
+    const char *const *given; /* by row of settings.def: the value as the user gave it, or NULL */
     bool enabled;
     const char *config;
     bool strict;

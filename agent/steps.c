@@ -494,6 +494,14 @@ static void take_only_batches(struct tp_steps *s)
     s->only_batches = s->had_only_batches = true;
 }
 
+static void give_waiting_starts(struct tp_steps *s, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        give_edge(s, s->starts[i].time, s->starts[i].thread, TP_STEP_KIND_BATCH);
+    s->start_count -= count;
+    memmove(s->starts, s->starts + count, s->start_count * sizeof *s->starts);
+}
+
 static void feed_batch(struct tp_steps *s, const struct tp_mark *mark)
 {
     bool evaluated = s->had_only_batches;
@@ -517,11 +525,8 @@ static void feed_batch(struct tp_steps *s, const struct tp_mark *mark)
         return;
     /* The newest may belong to a step that ends after accumulation. */
     uint32_t waiting = accumulation(s) - 1;
-    unsigned given = 0;
-    for (; s->start_count - given > waiting; given++)
-        give_edge(s, s->starts[given].time, s->starts[given].thread, TP_STEP_KIND_BATCH);
-    s->start_count -= given;
-    memmove(s->starts, s->starts + given, s->start_count * sizeof *s->starts);
+    if (s->start_count > waiting)
+        give_waiting_starts(s, s->start_count - waiting);
 }
 
 static void follow(struct tp_steps *s, uint64_t thread)
@@ -627,6 +632,24 @@ unsigned tp_steps_feed(struct tp_steps *s, const struct tp_mark *mark, struct tp
     case TP_STEP_NONE:
         break;
     }
+    s->out = NULL;
+    return s->out_count;
+}
+
+unsigned tp_steps_finish(struct tp_steps *s, struct tp_step_edge edges[TP_STEPS_MAX_EDGES])
+{
+    if (s->rule != TP_STEP_AUTO && s->rule != TP_STEP_OPTIMIZER)
+        return 0;
+    s->out = edges;
+    s->out_count = 0;
+    release_held(s);
+    if (s->ends_in_round > 0)
+        close_round(s);
+    /* No optimizer ever: few batches are batches all the same. After an optimizer they may be a rest of accumulation. */
+    if (!s->choice && s->batches > 1 && !s->only_batches)
+        take_only_batches(s);
+    if (s->only_batches)
+        give_waiting_starts(s, s->start_count);
     s->out = NULL;
     return s->out_count;
 }

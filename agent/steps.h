@@ -77,6 +77,9 @@ void tp_steps_init(struct tp_steps *steps, const struct tp_step_rule *rule);
 /* Takes one mark. Returns how many edges are now known that were not before, oldest first. */
 unsigned tp_steps_feed(struct tp_steps *steps, const struct tp_mark *mark, struct tp_step_edge edges[TP_STEPS_MAX_EDGES]);
 
+/* The program ends: what was still open is decided by what was seen. As for feed. */
+unsigned tp_steps_finish(struct tp_steps *steps, struct tp_step_edge edges[TP_STEPS_MAX_EDGES]);
+
 /* True while the next edge is still open to decision, so that what is recorded now may belong to an earlier step. */
 bool tp_steps_undecided(const struct tp_steps *steps);
 

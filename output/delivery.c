@@ -1,6 +1,7 @@
 #include "delivery.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -334,6 +335,31 @@ static bool prints(void)
     return identity->rank_set ? identity->rank == 0 : !tp_session.child;
 }
 
+/* Of this process, separated by blanks. */
+static void read_command(char *text, size_t size)
+{
+    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = file < 0 ? 0 : read(file, text, size - 1);
+    if (file >= 0)
+        close(file);
+    bytes = bytes < 0 ? 0 : bytes;
+    while (bytes > 0 && text[bytes - 1] == '\0')
+        bytes--;
+    text[bytes] = '\0';
+    for (ssize_t i = 0; i < bytes; i++)
+        if (text[i] == '\0')
+            text[i] = ' ';
+}
+
+static size_t settings_given(struct tp_report_setting given[TP_SETTINGS_COUNT])
+{
+    size_t count = 0;
+    for (unsigned i = 0; tp_session.settings->given && i < TP_SETTINGS_COUNT; i++)
+        if (tp_session.settings->given[i])
+            given[count++] = (struct tp_report_setting){tp_setting(i)->name, tp_session.settings->given[i]};
+    return count;
+}
+
 static void finish(void)
 {
     if (!is_wanted())
@@ -345,10 +371,19 @@ static void finish(void)
     struct tp_clock_pair end = tp_clock_pair_now();
     struct tp_clock_map map = tp_clock_map_between(&tp_session.attached, &end);
     struct tp_report_file summary = {0};
+    struct tp_report_setting given[TP_SETTINGS_COUNT];
+    char command[4096];
+    read_command(command, sizeof command);
+    const struct tp_collector *observer = tp_session.collectors[0];
+    double ticks_per_ns = tp_clock_ticks_per_ns(&map);
     struct tp_run_report report = {
         .identity = &tp_session.identity,
         .settings = tp_session.settings,
-        .observed = tp_session.collectors[0]->describe(),
+        .settings_given = given,
+        .settings_given_count = settings_given(given),
+        .pytorch = observer->version(),
+        .observed = observer->way(),
+        .command = command[0] ? command : NULL,
         .ended = tp_session.ended,
         .clock_begin = tp_session.attached,
         .clock_end = end,
@@ -363,7 +398,8 @@ static void finish(void)
         .files = &summary,
         .file_count = 1,
         .cost = {.background_cpu_ns = spent.drain_cpu_ns + spent.worker_cpu_ns,
-                 .edge_ns = (uint64_t)((double)tp_session.edge_ns_ticks / tp_clock_ticks_per_ns(&map)),
+                 .edge_ns = (uint64_t)((double)tp_session.edge_ns_ticks / ticks_per_ns),
+                 .attach_ns = (uint64_t)((double)tp_session.attach_ticks / ticks_per_ns),
                  .held_bytes = run.held_most,
                  .budget_bytes = tp_session.settings->buffer_bytes}};
     char path[TP_FOLDER_PATH] = "";

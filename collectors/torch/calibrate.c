@@ -70,14 +70,17 @@ static const char *probe(const struct tp_torch_abi *abi, void *library, uint64_t
             scratch[w] = CANARY;
         seen.started = seen.ended = NULL;
         construct(scratch, PROBE_SCOPE);
-        bool is_one = scratch[0] == (uintptr_t)(vtable + 2) && scratch[SCRATCH_WORDS - 1] == CANARY;
+        bool fits = scratch[SCRATCH_WORDS - 1] == CANARY;
+        bool is_one = fits && scratch[0] == (uintptr_t)(vtable + 2);
         if (is_one) {
             before(scratch, (struct name_variant){strlen(PROBE_NAME), PROBE_NAME, 0}, sentinel(i));
             memcpy(images[i], scratch, sizeof scratch);
             end(scratch);
         }
         destroy(scratch);
-        if (!is_one)
+        if (!fits)
+            problem = "its RecordFunction is larger than expected";
+        else if (!is_one)
             problem = "its RecordFunction has no virtual table where one was expected";
         else if (seen.started != scratch || seen.ended != scratch)
             problem = "its callbacks are not called as expected";

@@ -24,7 +24,6 @@ static struct tp_torch_abi abi;
 static uint64_t handles[TP_SCOPE_COUNT]; /* 0: not registered; under the session's lock */
 static bool overload_names;
 static const char *step_range; /* of TPROF_STEP=range:NAME */
-static char description[96];
 
 static bool starts_with(const char *text, const char *prefix)
 {
@@ -229,8 +228,7 @@ static int attach(const struct tp_settings *settings, struct tp_error *error)
     }
     overload_names = settings->experimental_config.capture_overload_names;
     step_range = settings->step.kind == TP_STEP_RANGE ? settings->step.name : NULL;
-    snprintf(description, sizeof description, "PyTorch %s by callbacks", abi.version);
-    tp_log(TP_LOG_INFO, "observes %s", description);
+    tp_log(TP_LOG_INFO, "observes PyTorch %s by callbacks", abi.version);
     return 0;
 }
 
@@ -240,9 +238,14 @@ static void check(void)
         tp_log(TP_LOG_WARN, "the program removed all observers (torch's clearCallbacks); nothing was seen after that");
 }
 
-static const char *describe(void)
+static const char *version(void)
 {
-    return description;
+    return abi.version;
+}
+
+static const char *way(void)
+{
+    return "callback";
 }
 
 const struct tp_collector tp_torch_ops = {
@@ -251,5 +254,6 @@ const struct tp_collector tp_torch_ops = {
     .attach = attach,
     .observe = observe,
     .check = check,
-    .describe = describe,
+    .version = version,
+    .way = way,
 };

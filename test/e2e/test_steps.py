@@ -80,6 +80,20 @@ NO_LOADER = """
 for _ in range(8):
     sgd.zero_grad(); loss(net, torch.randn(2, 4)).backward(); sgd.step(); edge()
 """
+TWO_OF_ONE_CLASS_NO_LOADER = """
+other = model()
+a, b = torch.optim.Adam(net.parameters()), torch.optim.Adam(other.parameters())
+def half(net, optimizer, x):
+    optimizer.zero_grad(); loss(net, x).backward()
+for _ in range(8):
+    half(net, a, torch.randn(2, 4)); a.step()
+    half(other, b, torch.randn(2, 4)); b.step(); edge()
+"""
+FEW_BATCHES = """
+with torch.inference_mode():
+    for x in data(4):
+        net(x); edge("batch")
+"""
 EVALUATION = """
 for epoch in range(2):
     for x in data(6):
@@ -121,9 +135,11 @@ ROWS = [
     ("GAN, one class", GAN.format("SGD"), "auto"),
     ("n-critic", N_CRITIC, "auto"),
     ("two optimizers of one class", TWO_OF_ONE_CLASS, "auto"),
+    ("two optimizers of one class, no DataLoader", TWO_OF_ONE_CLASS_NO_LOADER, "auto"),
     ("LBFGS", LBFGS, "auto"),
     ("no DataLoader", NO_LOADER, "auto"),
     ("inference", INFERENCE.format(0), "auto"),
+    ("inference, four batches", FEW_BATCHES, "auto"),
     ("inference, two workers", INFERENCE.format(2), "auto"),
     ("inference, asked for", INFERENCE.format(0), "dataloader"),
     ("zero_grad without step", ZERO_GRAD_ALONE, "auto"),
@@ -202,3 +218,26 @@ def test_own_profiler_keeps_its_steps(run, tmp_path):
     run(program, cwd=tmp_path)
     names = [e.name for e in Trace(tmp_path / "own.json").events if e.name.startswith("ProfilerStep")]
     assert sorted(names) == ["ProfilerStep#2", "ProfilerStep#3"]
+
+
+def test_places_are_read_while_other_threads_run(run):
+    """Each of four threads steps its own optimizer deep in its own stack, the others run Python meanwhile."""
+    program = HEAD + """
+import gc, sys, threading
+def deep(n, f):
+    return f() if n == 0 else deep(n - 1, f)
+def train():
+    own = model(); a, b = torch.optim.Adam(own.parameters()), torch.optim.Adam(own.parameters())
+    def iteration():
+        loss(own, torch.randn(2, 4)).backward(); a.step(); b.step()
+    for i in range(200):
+        deep(i % 90, iteration); gc.collect(0); sys._current_frames()
+threads = [threading.Thread(target=train) for _ in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+print("done")
+"""
+    result = run(program, TPROF_ON_TRACE_READY="none")
+    assert (result.status, result.stdout) == (0, "done\n"), result.stderr
+    training = [s for s in result.summary["steps"] if s["kind"] == "training"]
+    assert 150 <= len(training) <= 800  # one edge an iteration; those of threads that do not lead are left out

@@ -4,7 +4,7 @@
  *     <  >  begin and end of a step of S, for what lies inside    [  ]  begin and end of the program's own ProfilerStep
  *     r  a named range    t  the clock of every:    1 to 9  the marks that follow come from this thread
  *     .  the mark before is a training step's edge    ,  a batch's    ;  a period's
- *     3{DZS.}  three times
+ *     3{DZS.}  three times    !  the program ends
  * A D is an edge where it begins, every other mark where it ends.
  */
 #include "suites.h"
@@ -39,13 +39,8 @@ static void begin(const char *rule)
     run.thread = 1;
 }
 
-static void feed(enum tp_mark_kind kind, enum tp_mark_edge edge, const char *name)
+static void take(const struct tp_step_edge *edges, unsigned count)
 {
-    struct tp_step_edge edges[TP_STEPS_MAX_EDGES];
-    struct tp_mark mark = {.kind = kind, .edge = edge, .thread = run.thread, .time = ++run.time, .name = name};
-    for (const char *c = name; *c; c++)
-        mark.identity = mark.identity * 31 + (unsigned char)*c;
-    unsigned count = tp_steps_feed(run.steps, &mark, edges);
     ck_assert_uint_le(count, TP_STEPS_MAX_EDGES);
     for (unsigned i = 0; i < count; i++) {
         ck_assert_uint_lt(run.found_count, MAX_EDGES);
@@ -55,6 +50,15 @@ static void feed(enum tp_mark_kind kind, enum tp_mark_edge edge, const char *nam
         run.late += edges[i].time < run.time;
         run.found[run.found_count++] = edges[i];
     }
+}
+
+static void feed(enum tp_mark_kind kind, enum tp_mark_edge edge, const char *name)
+{
+    struct tp_step_edge edges[TP_STEPS_MAX_EDGES];
+    struct tp_mark mark = {.kind = kind, .edge = edge, .thread = run.thread, .time = ++run.time, .name = name};
+    for (const char *c = name; *c; c++)
+        mark.identity = mark.identity * 31 + (unsigned char)*c;
+    take(edges, tp_steps_feed(run.steps, &mark, edges));
     if ((kind == TP_MARK_DATALOADER) == (edge == TP_MARK_BEGIN))
         run.last_mark_edge = run.time;
 }
@@ -70,10 +74,20 @@ static void expect(enum tp_step_kind kind)
     run.expected[run.expected_count++] = (struct tp_step_edge){run.last_mark_edge, run.thread, kind};
 }
 
+static void end(void)
+{
+    struct tp_step_edge edges[TP_STEPS_MAX_EDGES];
+    run.time++;
+    take(edges, tp_steps_finish(run.steps, edges));
+}
+
 static void letter(char c)
 {
     char name[40];
     switch (c) {
+    case '!':
+        end();
+        break;
     case 'D':
         both(TP_MARK_DATALOADER, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
         break;
@@ -226,6 +240,23 @@ static const struct {
     {"the program's profiler, never told of steps", "auto", "[ 5{DZS.} ]", 1},
     {"the program's profiler, told of epochs", "auto", "[ 70{DZS.} ][ 63{DZS} 7{DZS.} ]", 1},
     {"the program's profiler alone", "auto", "[].[].[].", 0},
+    {"one step, then the end", "auto", "DZS.!", 1},
+    {"one step without batches, then the end", "auto", "ZS.!", 1},
+    {"plain, then the end", "auto", "5{DZS.}D!", 1},
+    {"accumulation, then the end in the middle of it", "auto", "3{DDDDS.}DDD!", 1},
+    {"GAN of one round, then the end", "auto", "DZSZT.!", 1},
+    {"an iteration cut short by the end", "auto", "3{DZSZS.}DZS.!", 2},
+    {"an iteration without its last optimizer, then the end", "auto", "3{DZSZT.}DZS!", 1},
+    {"inference on two batches, then the end", "auto", "D D, D,!", 2},
+    {"inference on one batch, then the end", "auto", "D D,!", 1},
+    {"inference on nine batches, then the end", "auto", "D 9{D,}!", 3},
+    {"zero_grad without a step, then the end", "auto", "DZ D,Z D,!", 2},
+    {"training and evaluation, then the end", "auto", "5{DZS.} D D,D,D,D,!", 3},
+    {"accumulation and evaluation, then the end", "auto", "5{DDZS.} DD,D,D,D,D,D,D,!", 8},
+    {"the program's profiler, then two steps and the end", "auto", "[DZS].[DZS].DZS.!", 1},
+    {"no marks, then the end", "auto", "!", 0},
+    {"optimizer, then the end", "optimizer", "DZS.DZS.!", 0},
+    {"dataloader, then the end", "dataloader", "DZS D.ZS!", 0},
     {"optimizer", "optimizer", "D 3{D} 5{DZS.}", 0},
     {"optimizer, two of them", "optimizer", "5{DZS.ZT}", 0},
     {"dataloader", "dataloader", "DZS D.ZS D.ZS D.D,D,", 0},
@@ -342,6 +373,7 @@ START_TEST(random_marks_give_rising_edges)
             const char *news = tp_steps_news(run.steps);
             ck_assert(!news || news[0]);
         }
+        end();
     }
 }
 END_TEST
