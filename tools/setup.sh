@@ -4,6 +4,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
 missing=
 for tool in gcc make pkg-config; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
 command -v pkg-config >/dev/null && for library in check jansson zlib; do
@@ -12,7 +14,7 @@ done
 python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 if [ -n "$missing" ]; then
     packages="gcc make pkg-config check libsubunit-dev libjansson-dev zlib1g-dev python3 python3-venv"
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    if may_install; then
         apt-get update -qq
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $packages
     else
@@ -31,6 +33,14 @@ environment() { # FOLDER MODULES PACKAGES...
 if [ -z "${PYTHON:-}" ]; then
     environment .venv torch,numpy,pytest torch==2.13.0 numpy pytest ||
         echo "setup: no PyTorch could be installed in .venv; what needs it is left out (PYTHON=... names an interpreter)" >&2
+fi
+if [ "${1:-}" = --judges ]; then
+    # Readers in JavaScript; without them their tests are left out.
+    for tool in node:nodejs chromium:chromium; do
+        command -v "${tool%:*}" >/dev/null || { may_install && DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y -qq --no-install-recommends "${tool#*:}" >/dev/null; } ||
+            echo "setup: ${tool#*:} is not here, what needs it is left out" >&2
+    done
 fi
 if [ "${1:-}" = --judges ] && [ -z "${JUDGES:-}" ]; then
     environment .judges tensorboard,torch_tb_profiler,hta,perfetto,viztracer 'tensorboard==2.21.*' torch-tb-profiler==0.4.3 \

