@@ -1,6 +1,7 @@
 #include "cycle.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -20,16 +21,27 @@ static struct tp_cycle *new_object(void)
     return cycle;
 }
 
+void tp_cycles_use(struct tp_cycle *memory, size_t count)
+{
+    pthread_mutex_lock(&queue_lock);
+    for (size_t i = count; i > 0; i--) {
+        memory[i - 1].next = unused;
+        unused = &memory[i - 1];
+    }
+    pthread_mutex_unlock(&queue_lock);
+}
+
 struct tp_cycle *tp_cycle_open(uint64_t begin)
 {
     pthread_mutex_lock(&queue_lock);
     struct tp_cycle *cycle = new_object();
     if (cycle) {
-        cycle->state = TP_CYCLE_OPEN;
         cycle->begin = cycle->keep_from = begin;
         cycle->end = UINT64_MAX;
         cycle->edges = cycle->inline_edges;
         cycle->edge_capacity = TP_CYCLE_INLINE_EDGES;
+        atomic_signal_fence(memory_order_seq_cst); /* the process may be killed at any point */
+        cycle->state = TP_CYCLE_OPEN;
         struct tp_cycle **at = &queue;
         while (*at)
             at = &(*at)->next;
@@ -178,6 +190,7 @@ void tp_cycle_remove(struct tp_cycle *cycle)
     while (*at != cycle)
         at = &(*at)->next;
     *at = cycle->next;
+    cycle->state = TP_CYCLE_UNUSED;
     cycle->next = unused;
     unused = cycle;
     pthread_mutex_unlock(&queue_lock);
@@ -187,11 +200,5 @@ void tp_cycles_forget(void)
 {
     pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
     queue_lock = unlocked; /* another thread of the parent may have held it; here there is no other thread */
-    while (queue) {
-        struct tp_cycle *cycle = queue;
-        queue = cycle->next;
-        free_edges(cycle);
-        cycle->next = unused;
-        unused = cycle;
-    }
+    queue = unused = NULL; /* their memory may be the parent's spool, which is not mapped here */
 }

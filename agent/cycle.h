@@ -28,6 +28,7 @@ struct tp_cycle_edge {
 #define TP_CYCLE_MAX_EDGES 65536
 
 enum tp_cycle_state {
+    TP_CYCLE_UNUSED, /* no cycle */
     TP_CYCLE_OPEN,
     TP_CYCLE_CLOSED, /* its end is known; blocks may still be on their way */
     TP_CYCLE_WHOLE,  /* all its blocks are in the log: the worker's */
@@ -39,6 +40,7 @@ struct tp_cycle {
     enum tp_cycle_state state;
     uint64_t begin, end;   /* ticks; end is UINT64_MAX while open */
     uint64_t keep_from;    /* where the window may be cut to later (tp_cycle_may_cut); normally begin */
+    bool provisional;      /* open only because it is not known yet which marks are steps */
     bool save;             /* false: its records are let go unseen */
     uint64_t number;       /* of the saved cycles: 0, 1, ... */
     bool partial;          /* the program ended before the schedule did */
@@ -49,6 +51,7 @@ struct tp_cycle {
     struct tp_cycle_edge *edges, inline_edges[TP_CYCLE_INLINE_EDGES];
     size_t edge_count, edge_capacity;
     uint64_t edges_dropped; /* older ones, beyond TP_CYCLE_MAX_EDGES */
+    uint32_t written; /* worker: files that are there; a bit for each writer of output/delivery.c */
     /* drain */
     uint64_t log_begin, log_end; /* where its blocks lie (others may lie between) */
     bool log_begun;
@@ -57,6 +60,10 @@ struct tp_cycle {
     uint64_t untold;             /* begins that found no free chunk and of which no record tells */
     uint64_t dropped_until;      /* the newest time among them; 0: none */
 };
+
+/* Memory that outlives the process, zeroed, for the first cycles (spool.h); more of them lie elsewhere. NULL: none. Before
+ * the first open. */
+void tp_cycles_use(struct tp_cycle *objects, size_t count);
 
 /* NULL when memory is out: that window is not recorded. Pushed at the end of the queue. */
 struct tp_cycle *tp_cycle_open(uint64_t begin);

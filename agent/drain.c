@@ -142,7 +142,6 @@ static void take(struct tp_chunk *chunk, uint32_t used, uint64_t from)
         return;
     const uint64_t *words = (const uint64_t *)((const char *)chunk->data + chunk->taken);
     struct tp_block block = {.magic = TP_BLOCK_MAGIC, .bytes = used - chunk->taken, .thread = chunk->thread};
-    chunk->taken = used;
     cost.records_taken_bytes += block.bytes;
     block.first_time = words[1];
     const uint64_t *end = words + block.bytes / 8;
@@ -154,6 +153,7 @@ static void take(struct tp_chunk *chunk, uint32_t used, uint64_t from)
     }
     if (block.last_time >= from)
         append(&block, words);
+    chunk->taken = used; /* last: a process that is killed in between has the records twice, and spool_in.c sees that */
 }
 
 /* A chunk's sequence says whether it is the next one of its thread: then all older ones have been emptied. */
@@ -320,6 +320,7 @@ static void *drain_main(void *nothing)
     const char *how;
     while (!(how = atomic_load(&finish_how))) {
         bool busy = take_sealed();
+        tp_session.spool.state->process.saw_backward = atomic_load(&tp_session.saw_backward);
         tp_spool_tend(&tp_session.spool);
         tend_cycles();
         tp_threads_recycle();

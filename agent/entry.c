@@ -15,7 +15,7 @@
 
 #include "../collectors/python/place.h"
 #include "../collectors/torch/ops.h"
-#include "../output/delivery.h"
+#include "../output/live.h"
 #include "hooks.h"
 #include "log.h"
 #include "process.h"
@@ -77,7 +77,7 @@ static void library_loaded(void)
     if (!settings.enabled)
         return;
     tell(report.note, report.notes, TP_LOG_WARN);
-    if (tp_session_attach(&settings, collectors, &tp_delivery_outputs) == 0)
+    if (tp_session_attach(&settings, collectors, &tp_live_outputs) == 0)
         tp_process_init();
 }
 

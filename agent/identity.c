@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The whole of a small file, NUL-terminated; its length, or 0. */
@@ -76,13 +77,35 @@ void tp_identity_read(struct tp_identity *identity)
     read_text("PT_PROFILER_JOB_ATTEMPT_INDEX", identity->job_attempt, sizeof identity->job_attempt);
 }
 
+/* /proc/PID/stat behind the process's name, which stands in parentheses and may hold anything; NULL: there is none. */
+static const char *stat_of(uint32_t pid, char text[512])
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    return read_file(path, text, 512) ? strrchr(text, ')') : NULL;
+}
+
+uint64_t tp_identity_start_time(uint32_t pid)
+{
+    char text[512];
+    const char *after = stat_of(pid, text);
+    unsigned long long start;
+    /* Field 22; the state is field 3. */
+    bool found = after && sscanf(after, ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+                                 &start) == 1;
+    return found ? start : 0;
+}
+
+uint64_t tp_identity_pid_namespace(void)
+{
+    struct stat found;
+    return stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
+}
+
 static int parent_of(int pid)
 {
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (!read_file(path, text, sizeof text))
-        return 0;
-    const char *after = strrchr(text, ')'); /* the name in parentheses may hold anything */
+    char text[512];
+    const char *after = stat_of((uint32_t)pid, text);
     int parent = 0;
     if (!after || sscanf(after, ") %*c %d", &parent) != 1)
         return 0;

@@ -22,6 +22,13 @@ struct tp_identity {
 
 void tp_identity_read(struct tp_identity *identity);
 
+/* When the process began, in the kernel's own unit since boot: with its id it names the process. 0: there is none, or it
+ * may not be looked at. */
+uint64_t tp_identity_start_time(uint32_t pid);
+
+/* Of this process: processes of another one have other ids. 0: not known. */
+uint64_t tp_identity_pid_namespace(void);
+
 /* True if one of the processes above this one has PyTorch and this library loaded: then this one is a child of a profiled
  * program. Reads /proc; false where it may not. */
 bool tp_identity_is_child(void);

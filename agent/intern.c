@@ -40,6 +40,12 @@ void tp_intern_prepare(struct tp_intern *table, size_t usable)
     atomic_store_explicit(&table->usable, usable, memory_order_release);
 }
 
+void tp_intern_adopt(struct tp_intern *table, char *text, size_t used)
+{
+    tp_intern_init(table, text, used);
+    atomic_store_explicit(&table->used, used, memory_order_relaxed);
+}
+
 size_t tp_intern_used(const struct tp_intern *table)
 {
     return atomic_load_explicit(&table->used, memory_order_relaxed);
@@ -127,11 +133,12 @@ uint32_t tp_intern(struct tp_intern *table, const char *name, size_t bytes)
 
 const char *tp_intern_text(const struct tp_intern *table, uint32_t id, size_t *ret_bytes)
 {
-    if (id == 0 || (size_t)(id - 1) * 8 + sizeof(struct entry) > tp_intern_used(table)) {
+    size_t used = tp_intern_used(table), at = (size_t)(id - 1) * 8 + sizeof(struct entry);
+    const struct entry *entry = id != 0 && at <= used ? entry_of(table, id) : NULL;
+    if (!entry || entry->bytes >= used - at) {
         *ret_bytes = 0;
         return "";
     }
-    struct entry *entry = entry_of(table, id);
     *ret_bytes = entry->bytes;
     return entry->text;
 }

@@ -26,6 +26,9 @@ void tp_intern_init(struct tp_intern *table, char *text, size_t text_bytes);
 void tp_intern_prepare(struct tp_intern *table, size_t usable);
 size_t tp_intern_used(const struct tp_intern *table); /* bytes of text taken */
 
+/* The table of a process that died: names are looked up by id alone. `used` bytes of text; nothing in it is trusted. */
+void tp_intern_adopt(struct tp_intern *table, char *text, size_t used);
+
 /* Id of the name, or 0. Any thread, also in a hook. */
 uint32_t tp_intern(struct tp_intern *table, const char *name, size_t bytes);
 

@@ -24,10 +24,12 @@ static bool next_chunk(struct tp_thread *thread)
     struct tp_chunk *full = atomic_load_explicit(&thread->chunk, memory_order_relaxed);
     if (full)
         tp_pool_seal(pool, full);
+    /* First: whoever reads the spool of a dead process must not see old records as this thread's. */
+    atomic_store_explicit(&fresh->used, 0, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
     fresh->owner = thread;
     fresh->thread = thread->info;
     fresh->taken = 0;
-    atomic_store_explicit(&fresh->used, 0, memory_order_relaxed);
     atomic_store_explicit(&fresh->sequence, thread->chunks, memory_order_relaxed);
     thread->chunks++;
     thread->next = fresh->data;

@@ -89,6 +89,7 @@ static void open_window(uint64_t time)
     if (tp_session.provisional) {
         tp_session.window = tp_session.provisional;
         tp_session.provisional = NULL;
+        tp_session.window->provisional = false;
         tp_cycle_cut(tp_session.window, time);
     } else {
         tp_session.window = tp_cycle_open(time);
@@ -153,6 +154,8 @@ static void review_provisional(uint64_t now)
             wanted = wanted || records(action_at(tp_session.step + ahead));
     if (wanted && !tp_session.provisional) {
         tp_session.provisional = tp_cycle_open(now);
+        if (tp_session.provisional)
+            tp_session.provisional->provisional = true;
     } else if (!wanted && tp_session.provisional) {
         tp_cycle_close(tp_session.provisional, now, false);
         tp_session.provisional = NULL;
@@ -178,6 +181,13 @@ static void step_over(const struct tp_step_edge *edge, bool by_program)
         s->last_os_thread = os_thread_of(edge->thread);
     }
     s->outputs->step(s->step, s->step_begin, edge->time, edge->kind);
+    tp_spool_add_step(&s->spool, &(struct tp_spool_step){.begin = s->step_begin,
+                                                         .end = edge->time,
+                                                         .number = s->step,
+                                                         .thread = edge->thread,
+                                                         .os_thread = s->last_os_thread,
+                                                         .kind = edge->kind,
+                                                         .by_program = by_program});
     struct tp_cycle_edge inside = {.time = edge->time,
                                    .number = s->step,
                                    .thread = edge->thread,
@@ -267,6 +277,7 @@ static int begin(void)
     if (!failed)
         failed = s->outputs->prepare();
     if (!failed) {
+        tp_cycles_use(s->spool.state->cycles, TP_COUNT(s->spool.state->cycles));
         tp_ring_init(&s->spool.pool);
         failed = tp_drain_start();
     }

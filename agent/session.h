@@ -22,9 +22,10 @@ enum tp_session_state { TP_SESSION_DORMANT, TP_SESSION_ATTACHED, TP_SESSION_COLD
 
 /* What the rest of the house does for the session; set by entry.c. All but step are called on threads of ours. */
 struct tp_session_outputs {
+    void (*recover)(const _Atomic bool *stop); /* first of all, on the worker: what processes that died here left */
     int (*prepare)(void);                               /* before the first record, on the program's thread */
     void (*step)(uint64_t number, uint64_t begin, uint64_t end, enum tp_step_kind kind); /* each step; under the lock */
-    void (*cycle)(const struct tp_cycle *cycle);        /* a saved cycle; its blocks are in the log until this returns */
+    void (*cycle)(struct tp_cycle *cycle);              /* a saved cycle; its blocks are in the log until this returns */
     void (*finish)(void);                               /* after the last cycle */
     void (*forget)(void);                               /* in a forked child */
 };

@@ -9,18 +9,14 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "log.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define SHM "/dev/shm"
 #define TMPFS_MAGIC_NUMBER 0x01021994
 #define LOG_STEP (4u << 20)       /* the log is backed in steps of this size */
 #define POOL_FIRST 64             /* chunks that are ready from the start */
@@ -28,13 +24,19 @@
 #define NAMES_AHEAD_LARGE (2u << 20)
 #define BUDGET_MIN (4u << 20)
 
+static bool is_our_file(const struct tp_spool *spool)
+{
+    struct stat now;
+    return spool->file >= 0 && fstat(spool->file, &now) == 0 && now.st_dev == spool->file_device &&
+           now.st_ino == spool->file_inode; /* else the program closed our descriptor, and perhaps uses its number */
+}
+
 /* Makes memory ours to touch: backing first, then a write to each page, all on the calling (background) thread. */
 static int back(const struct tp_spool *spool, bool in_file, char *memory, size_t bytes, off_t offset)
 {
     if (in_file) {
-        struct stat now;
-        if (fstat(spool->file, &now) != 0 || now.st_dev != spool->file_device || now.st_ino != spool->file_inode)
-            return -EBADF; /* the program closed our descriptor, and perhaps uses its number */
+        if (!is_our_file(spool))
+            return -EBADF;
         int error;
         do
             error = posix_fallocate(spool->file, offset, (off_t)bytes);
@@ -65,40 +67,6 @@ static int move_high(int fd)
     return high;
 }
 
-struct linux_dirent64 {
-    uint64_t inode;
-    int64_t offset;
-    unsigned short bytes;
-    unsigned char type;
-    char name[];
-};
-
-/* Spools of processes that died hold memory for nothing. A live one has its file locked; one that is only just being made
- * is young. (readdir would allocate on the job's heap.) */
-static void sweep(int dir)
-{
-    char entries[8192];
-    long bytes;
-    time_t now = time(NULL);
-    while ((bytes = syscall(SYS_getdents64, dir, entries, sizeof entries)) > 0) {
-        const struct linux_dirent64 *entry;
-        for (long at = 0; at < bytes; at += entry->bytes) {
-            entry = (const struct linux_dirent64 *)(entries + at);
-            size_t length = strlen(entry->name);
-            if (strncmp(entry->name, "tprof.", 6) != 0 || length < 12 || strcmp(entry->name + length - 6, ".spool") != 0)
-                continue;
-            int fd = openat(dir, entry->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-            struct stat found;
-            if (fd < 0)
-                continue;
-            if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_ctime + 10 < now &&
-                flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(dir, entry->name, 0) == 0)
-                tp_log(TP_LOG_INFO, "removed %s, the records of a process that died", entry->name);
-            close(fd);
-        }
-    }
-}
-
 static int make_file(struct tp_spool *spool, const char *folder, bool must_hold_budget, struct tp_error *note)
 {
     int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -106,7 +74,6 @@ static int make_file(struct tp_spool *spool, const char *folder, bool must_hold_
         tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory", folder, strerror(errno));
         return -errno;
     }
-    sweep(dir);
     struct statvfs space;
     if (must_hold_budget && (fstatvfs(dir, &space) != 0 || (uint64_t)space.f_bavail * space.f_frsize < spool->budget)) {
         tp_error_set(note, "spool", NULL, "%s has no room for %zu MB; records wait in memory and do not outlive the process",
@@ -139,8 +106,7 @@ static int make_file(struct tp_spool *spool, const char *folder, bool must_hold_
 static void drop_file(struct tp_spool *spool)
 {
     if (spool->file >= 0) {
-        struct stat now;
-        if (fstat(spool->file, &now) == 0 && now.st_dev == spool->file_device && now.st_ino == spool->file_inode)
+        if (is_our_file(spool))
             close(spool->file);
         unlink(spool->path);
     }
@@ -169,16 +135,29 @@ static void unmap(struct tp_spool *spool)
         munmap(spool->names, tp_intern_size());
     spool->work = spool->log_memory = NULL;
     spool->names = NULL;
-    spool->header = NULL;
+    spool->state = NULL;
 }
 
-/* One way of the three. Work memory is: a page of header, names, pool. */
+/* What a stranger needs to read the log of a dead process. */
+static void describe_log(struct tp_spool *spool)
+{
+    const struct tp_log *log = &spool->log;
+    struct tp_spool_header *header = &spool->state->header;
+    header->base = log->base;
+    header->capacity = log->capacity;
+    header->tail = log->tail;
+    header->head = log->head;
+}
+
+#define STATE_BYTES tp_round_up(sizeof(struct tp_spool_state), TP_PAGE)
+
+/* One way of the three. */
 static int lay_out(struct tp_spool *spool)
 {
     size_t budget = spool->budget;
     size_t pool_bytes = tp_round_up(budget / 8, TP_CHUNK_BYTES);
     spool->names_bytes = tp_round_up(budget / 16, TP_PAGE);
-    spool->work_bytes = TP_PAGE + spool->names_bytes + pool_bytes;
+    spool->work_bytes = STATE_BYTES + spool->names_bytes + pool_bytes;
     spool->log_bytes = tp_round_up(budget - spool->work_bytes, TP_PAGE) - TP_PAGE;
     bool work_in_file = spool->kind == TP_SPOOL_SHARED;
     bool log_in_file = spool->kind != TP_SPOOL_MEMORY;
@@ -189,10 +168,10 @@ static int lay_out(struct tp_spool *spool)
     spool->names = (struct tp_intern *)map(tp_intern_size(), -1, 0);
     if (!spool->work || !spool->log_memory || !spool->names)
         return -ENOMEM;
-    int error = back(spool, work_in_file, spool->work, TP_PAGE, 0);
+    int error = back(spool, work_in_file, spool->work, STATE_BYTES, 0);
     if (error)
         return error;
-    char *names = spool->work + TP_PAGE;
+    char *names = spool->work + STATE_BYTES;
     tp_intern_init(spool->names, names, spool->names_bytes);
     tp_pool_init(&spool->pool, names + spool->names_bytes, pool_bytes);
     struct tp_log *log = &spool->log;
@@ -201,26 +180,23 @@ static int lay_out(struct tp_spool *spool)
     log->backed = 0;
     log->base = log->head = log->tail = 0;
     spool->names_backed = 0;
-    if (spool->kind == TP_SPOOL_SHARED) {
-        struct tp_clock_pair now = tp_clock_pair_now();
-        spool->header = (struct tp_spool_header *)spool->work;
-        *spool->header = (struct tp_spool_header){
-            .magic = TP_SPOOL_MAGIC,
-            .header_bytes = sizeof *spool->header,
-            .chunk_bytes = TP_CHUNK_BYTES,
-            .pid = (uint32_t)getpid(),
-            .block_header_bytes = sizeof(struct tp_block),
-            .names_offset = TP_PAGE,
-            .names_bytes = spool->names_bytes,
-            .pool_offset = TP_PAGE + spool->names_bytes,
-            .pool_bytes = pool_bytes,
-            .log_offset = spool->work_bytes,
-            .log_bytes = spool->log_bytes,
-            .realtime_ns = now.realtime_ns,
-            .monotonic_ns = now.monotonic_ns,
-            .ticks = now.ticks,
-        };
-    }
+    spool->state = (struct tp_spool_state *)spool->work;
+    spool->state->header = (struct tp_spool_header){
+        .magic = TP_SPOOL_MAGIC,
+        .state_bytes = sizeof *spool->state,
+        .chunk_bytes = TP_CHUNK_BYTES,
+        .block_header_bytes = sizeof(struct tp_block),
+        .cycle_bytes = sizeof(struct tp_cycle),
+        .names_offset = STATE_BYTES,
+        .names_bytes = spool->names_bytes,
+        .pool_offset = STATE_BYTES + spool->names_bytes,
+        .pool_bytes = pool_bytes,
+        .log_offset = spool->work_bytes,
+        .log_bytes = spool->log_bytes,
+    };
+    spool->state->process.start_time = tp_identity_start_time((uint32_t)getpid());
+    spool->state->process.pid_namespace = tp_identity_pid_namespace();
+    describe_log(spool);
     tp_spool_tend(spool);
     return tp_pool_free_count(&spool->pool) > 0 ? 0 : -ENOSPC;
 }
@@ -232,7 +208,7 @@ int tp_spool_open(struct tp_spool *spool, const struct tp_spool_options *options
     *spool = (struct tp_spool){.kind = TP_SPOOL_MEMORY, .file = -1, .budget = options->budget, .log.lock = unlocked};
     if (spool->budget < BUDGET_MIN)
         spool->budget = BUDGET_MIN;
-    if (make_file(spool, options->folder ? options->folder : SHM, !options->folder, note) == 0) {
+    if (make_file(spool, options->folder ? options->folder : TP_SPOOL_FOLDER, !options->folder, note) == 0) {
         int failed = lay_out(spool);
         if (!failed)
             return 0;
@@ -261,7 +237,7 @@ static void tend_names(struct tp_spool *spool)
         wanted = spool->names_bytes;
     if (wanted <= spool->names_backed)
         return;
-    off_t offset = (off_t)(TP_PAGE + spool->names_backed);
+    off_t offset = (off_t)(STATE_BYTES + spool->names_backed);
     if (back(spool, spool->kind == TP_SPOOL_SHARED, spool->work + offset, wanted - spool->names_backed, offset) != 0)
         return;
     spool->names_backed = wanted;
@@ -281,12 +257,71 @@ static void tend_pool(struct tp_spool *spool)
     size_t place = (size_t)(pool->memory - spool->work) + (size_t)pool->grown * TP_CHUNK_BYTES;
     if (back(spool, spool->kind == TP_SPOOL_SHARED, spool->work + place, (size_t)more * TP_CHUNK_BYTES, (off_t)place) == 0)
         tp_pool_grow(pool, more);
+    if (spool->kind == TP_SPOOL_SHARED)
+        spool->state->header.pool_chunks = pool->grown;
+}
+
+static void put(const struct tp_spool *spool, size_t from, size_t until)
+{
+    while (from < until) {
+        ssize_t n = pwrite(spool->file, spool->work + from, until - from, (off_t)from);
+        if (n <= 0 && errno != EINTR)
+            return; /* a full disk: what is lost then is what a dead process would have left */
+        from += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static uint64_t hash_of(const void *bytes, size_t count)
+{
+    uint64_t hash = 0;
+    for (const uint64_t *at = bytes; count >= sizeof *at; at++, count -= sizeof *at)
+        hash = (hash ^ *at) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 29);
+    return hash;
+}
+
+/* State and names into a file that is not mapped here. */
+static void write_down(struct tp_spool *spool)
+{
+    struct tp_spool_state *state = spool->state;
+    if (!is_our_file(spool))
+        return;
+    /* A name that is just being stored is written again next time. */
+    size_t used = tp_intern_used(spool->names);
+    if (used > spool->written.names)
+        put(spool, STATE_BYTES + spool->written.names, STATE_BYTES + used);
+    spool->written.names = spool->written.names_seen;
+    spool->written.names_seen = used;
+    uint64_t steps = state->header.steps;
+    if (steps - spool->written.steps > TP_SPOOL_STEPS)
+        spool->written.steps = steps - TP_SPOOL_STEPS;
+    for (; spool->written.steps < steps; spool->written.steps++) {
+        size_t at = offsetof(struct tp_spool_state, steps[spool->written.steps % TP_SPOOL_STEPS]);
+        put(spool, at, at + sizeof(struct tp_spool_step));
+    }
+    size_t process = offsetof(struct tp_spool_state, process), behind = offsetof(struct tp_spool_state, steps);
+    uint64_t hash = hash_of(&state->process, behind - process);
+    if (hash != spool->written.hash)
+        put(spool, process, behind);
+    spool->written.hash = hash;
+    put(spool, 0, process);
+}
+
+void tp_spool_add_step(struct tp_spool *spool, const struct tp_spool_step *step)
+{
+    struct tp_spool_state *state = spool->state;
+    state->steps[state->header.steps % TP_SPOOL_STEPS] = *step;
+    atomic_signal_fence(memory_order_seq_cst); /* the process may be killed at any point */
+    state->header.steps++;
 }
 
 void tp_spool_tend(struct tp_spool *spool)
 {
     tend_names(spool);
     tend_pool(spool);
+    spool->state->header.names_used = tp_intern_used(spool->names);
+    spool->state->header.last = tp_clock_pair_now();
+    if (spool->kind == TP_SPOOL_DISK)
+        write_down(spool);
 }
 
 void tp_spool_retire(struct tp_spool *spool)
@@ -310,7 +345,7 @@ void tp_spool_forget(struct tp_spool *spool)
 
 size_t tp_spool_held(const struct tp_spool *spool)
 {
-    return TP_PAGE + spool->names_backed + (size_t)spool->pool.grown * TP_CHUNK_BYTES + spool->log.backed;
+    return STATE_BYTES + spool->names_backed + (size_t)spool->pool.grown * TP_CHUNK_BYTES + spool->log.backed;
 }
 
 static size_t offset_of(const struct tp_log *log, uint64_t position)
@@ -323,18 +358,6 @@ static uint64_t place_for(const struct tp_log *log, uint64_t position, size_t by
 {
     size_t rest = log->capacity - offset_of(log, position);
     return rest < bytes ? position + rest : position;
-}
-
-/* What a stranger needs to read the log of a dead process. */
-static void describe_log(struct tp_spool *spool)
-{
-    const struct tp_log *log = &spool->log;
-    if (!spool->header)
-        return;
-    spool->header->base = log->base;
-    spool->header->capacity = log->capacity;
-    spool->header->tail = log->tail;
-    spool->header->head = log->head;
 }
 
 static bool grow_log(struct tp_spool *spool, size_t needed)

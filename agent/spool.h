@@ -1,21 +1,25 @@
 /*
- * spool.h: all memory that holds records, within one budget: names, the pool of chunks, and the log.
+ * spool.h: all memory that holds records, within one budget, and what makes sense of them should the process die:
  *
+ *     state   the process, its windows and steps (struct tp_spool_state)
  *     names   text of interned names (intern.h)
  *     pool    chunks that threads fill (pool.h)
  *     log     blocks that are kept (record.h), a ring: positions only grow, the place is (position - base) % capacity
  *
  * A spool is a file in a memory file system (normally /dev/shm), mapped shared, so that it outlives the process; where that
- * cannot hold the budget, anonymous memory. In a folder on a disk only the log lies in the file: stores into a page that
- * is being written back would stall the training thread. The file is private (0600), locked (flock) as long as its
- * process lives, and removed at the end.
+ * cannot hold the budget, anonymous memory, which does not. In a folder on a disk only the log is mapped: stores into a
+ * page that is being written back would stall the training thread. There the background thread writes state and names
+ * to the file each time it looks; what lies in chunks then dies with the process. The file is private (0600), locked
+ * (flock) as long as its process lives, and removed at the end. spool_in.h reads one whose process died.
  *
  * Memory is mapped whole and backed step by step, by the background thread, before anyone touches it: posix_fallocate, then
  * one write a page. A full file system ends the growth, never the job (a page without backing would be SIGBUS).
  *
- * File format (native byte order): struct tp_spool_header at 0; names, pool and log at the offsets that it names.
+ * File format (native byte order, this build's structs): struct tp_spool_state at 0; names, pool and log at the offsets
+ * that its header names.
  *
- * Threads: the log belongs to the drain and the worker, under the log's lock; append and drop are the drain's.
+ * Threads: the log belongs to the drain and the worker, under the log's lock; append and drop are the drain's. Process and
+ * steps are the session's, under its lock; cycles those of cycle.h.
  */
 #ifndef TP_SPOOL_H
 #define TP_SPOOL_H
@@ -23,23 +27,58 @@
 #include <pthread.h>
 
 #include "base.h"
+#include "cycle.h"
 #include "error.h"
+#include "identity.h"
 #include "intern.h"
 #include "pool.h"
 #include "record.h"
 
-#define TP_SPOOL_MAGIC UINT64_C(0x314c4f4f50535054) /* "TPSPOOL1" */
+#define TP_SPOOL_MAGIC UINT64_C(0x324c4f4f50535054) /* "TPSPOOL2" */
 
 struct tp_spool_header {
     uint64_t magic;
-    uint32_t header_bytes, chunk_bytes;
-    uint32_t pid, block_header_bytes;
-    uint64_t names_offset, names_bytes;
-    uint64_t pool_offset, pool_bytes; /* 0 bytes: the pool is not in the file */
+    uint32_t state_bytes, chunk_bytes;
+    uint32_t block_header_bytes, cycle_bytes; /* of this build: another's is not read */
+    uint64_t names_offset, names_bytes, names_used;
+    uint64_t pool_offset, pool_bytes, pool_chunks; /* 0 chunks: the pool is not in the file */
     uint64_t log_offset, log_bytes;
     uint64_t base, capacity, head, tail; /* of the log */
-    uint64_t realtime_ns, monotonic_ns, ticks; /* one moment, at attach */
-    uint64_t ns_per_tick;                      /* clock.h's fixed point; as known at the last cycle */
+    uint64_t steps; /* how many there were; the newest are in the ring */
+    struct tp_clock_pair last; /* when the background thread last looked */
+};
+
+#define TP_SPOOL_TEXT 4096
+
+/* Written at attach, but for what changes. */
+struct tp_spool_process {
+    struct tp_identity identity;
+    uint64_t start_time;            /* of the process, as /proc/PID/stat tells it; 0: not known */
+    uint64_t pid_namespace;         /* inode of /proc/self/ns/pid; 0: not known */
+    struct tp_clock_pair attached;
+    bool child, saw_backward;       /* the latter as of then */
+    char pytorch[32], observed[16]; /* "" not known */
+    char command[TP_SPOOL_TEXT], folder[TP_SPOOL_TEXT];
+    char settings[2 * TP_SPOOL_TEXT]; /* NAME=value of those given, each with its NUL; an empty one at the end */
+    bool settings_cut;
+};
+
+struct tp_spool_step {
+    uint64_t begin, end, number;
+    uint64_t thread; /* serial of the one that made the mark */
+    uint32_t os_thread;
+    uint8_t kind; /* enum tp_step_kind */
+    bool by_program;
+};
+
+#define TP_SPOOL_CYCLES 32
+#define TP_SPOOL_STEPS 4096
+
+struct tp_spool_state {
+    struct tp_spool_header header;
+    struct tp_spool_process process;
+    struct tp_cycle cycles[TP_SPOOL_CYCLES];    /* in no order; pointers in them mean nothing to another process */
+    struct tp_spool_step steps[TP_SPOOL_STEPS]; /* step n at n % TP_SPOOL_STEPS */
 };
 
 enum tp_spool_kind { TP_SPOOL_SHARED, TP_SPOOL_DISK, TP_SPOOL_MEMORY };
@@ -59,20 +98,26 @@ struct tp_spool {
     int file; /* -1: none */
     uint64_t file_device, file_inode; /* to know our descriptor again: the program may close and reuse numbers */
     char path[512];                   /* "" for memory */
-    char *work;                       /* names and pool */
+    char *work;                       /* state, names and pool */
     size_t work_bytes;
     char *log_memory;
     size_t log_bytes;
-    struct tp_spool_header *header; /* NULL for memory */
+    struct tp_spool_state *state;
     struct tp_intern *names;
     size_t names_bytes, names_backed;
+    struct {                     /* what a file on a disk has already */
+        size_t names, names_seen; /* bytes; those of the look before, since then surely whole */
+        uint64_t steps, hash;     /* hash of the state without steps */
+    } written;
     struct tp_pool pool;
     struct tp_log log;
     size_t budget;
 };
 
+#define TP_SPOOL_FOLDER "/dev/shm"
+
 struct tp_spool_options {
-    const char *folder; /* NULL: chosen */
+    const char *folder; /* NULL: TP_SPOOL_FOLDER, where it can hold the budget */
     size_t budget;      /* bytes for all that the spool holds */
 };
 
@@ -80,8 +125,10 @@ struct tp_spool_options {
 int tp_spool_open(struct tp_spool *spool, const struct tp_spool_options *options, struct tp_error *note,
                   struct tp_error *error);
 
-/* Backs more of names and pool when they run low. Background thread. */
+/* Backs more of names and pool when they run low, and brings the file up to date. Background thread. */
 void tp_spool_tend(struct tp_spool *spool);
+
+void tp_spool_add_step(struct tp_spool *spool, const struct tp_spool_step *step);
 
 /* Removes the file. The memory stays mapped: a hook may be in the middle of a record while the process ends. */
 void tp_spool_retire(struct tp_spool *spool);

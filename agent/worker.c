@@ -64,6 +64,8 @@ static void *worker_main(void *nothing)
 {
     (void)nothing;
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
+    if (!tp_session.child)
+        tp_session.outputs->recover(&ending);
     for (;;) {
         bool last_look = atomic_load(&ending);
         struct tp_cycle *cycle = tp_cycle_next_whole();

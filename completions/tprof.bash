@@ -2,7 +2,7 @@
 
 _tprof() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
-    local commands='run check doctor'
+    local commands='run check recover doctor'
     local options='--help
         --enabled --config --strict --activities --schedule --step
         --on-trace-ready --dir --spool-dir --children --worker-name --use-gzip
@@ -17,6 +17,7 @@ _tprof() {
     fi
     case ${COMP_WORDS[1]} in
     check) COMPREPLY=($(compgen -W '--json --help' -- "$word") $(compgen -f -- "$word")); return ;;
+    recover) COMPREPLY=($(compgen -W '--help' -- "$word") $(compgen -f -- "$word")); return ;;
     doctor) COMPREPLY=($(compgen -W '--json --help' -- "$word") $(compgen -c -- "$word")); return ;;
     run) ;;
     *) return ;;

@@ -7,7 +7,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "../agent/drain.h"
 #include "../agent/log.h"
 #include "averages.h"
 #include "cycle_source.h"
@@ -33,8 +32,8 @@ static const struct {
 };
 
 /* The run, over all cycles. */
-static struct {
-    char folder[TP_FOLDER_PATH];
+struct tp_delivery {
+    struct tp_delivery_process process;
     struct tp_arena arena, step_arena;
     struct tp_step_times steps;
     struct tp_averages *averages;
@@ -42,12 +41,14 @@ static struct {
     size_t cycle_count;
     uint64_t cycles_left_out, left_out_lost_before;
     struct tp_model_counts left_out;
+    struct tp_delivery_totals totals;
     size_t held_most;
-} run;
+};
 
 /* One output while its cycle is written. */
 struct output {
     const struct tp_writer *writer;
+    uint32_t bit; /* in cycle->written */
     struct tp_sink *sink;
     int folder; /* open as long as the sink */
     void *state;
@@ -57,62 +58,81 @@ struct output {
 };
 
 struct writing {
+    const struct tp_delivery *run;
     struct output outputs[WRITERS];
     size_t count;
     struct tp_averages *averages;
 };
 
-static int prepare(void)
+struct tp_delivery *tp_delivery_new(const struct tp_delivery_process *process)
 {
-    tp_folder_absolute(tp_session.settings->dir, run.folder);
-    tp_arena_init(&run.arena, tp_session.settings->buffer_bytes / 16);
-    tp_arena_init(&run.step_arena, tp_session.settings->buffer_bytes / 16);
-    tp_step_times_init(&run.steps, &run.step_arena, TP_STEP_TIMES_MAX);
-    run.averages = tp_averages_new(&run.arena, TP_AVERAGES_MAX_ROWS);
-    run.cycles = tp_arena_alloc(&run.arena, MAX_CYCLES * sizeof *run.cycles);
-    run.cycle_count = 0;
-    run.cycles_left_out = run.left_out_lost_before = 0;
-    run.left_out = (struct tp_model_counts){0};
-    return run.cycles ? 0 : -ENOMEM;
+    struct tp_arena arena;
+    tp_arena_init(&arena, process->settings->buffer_bytes / 16);
+    struct tp_delivery *run = tp_arena_alloc(&arena, sizeof *run);
+    if (!run)
+        return NULL;
+    *run = (struct tp_delivery){.process = *process, .arena = arena};
+    tp_arena_init(&run->step_arena, process->settings->buffer_bytes / 16);
+    tp_step_times_init(&run->steps, &run->step_arena, TP_STEP_TIMES_MAX);
+    run->averages = tp_averages_new(&run->arena, TP_AVERAGES_MAX_ROWS);
+    run->cycles = tp_arena_alloc(&run->arena, MAX_CYCLES * sizeof *run->cycles);
+    if (run->cycles)
+        return run;
+    tp_delivery_free(run);
+    return NULL;
 }
 
-static void forget(void)
+void tp_delivery_free(struct tp_delivery *run)
 {
-    tp_arena_free(&run.arena);
-    tp_arena_free(&run.step_arena);
+    struct tp_arena arena = run->arena; /* which holds run itself */
+    tp_arena_free(&run->step_arena);
+    tp_arena_free(&arena);
 }
 
-static void step(uint64_t number, uint64_t begin, uint64_t end, enum tp_step_kind kind)
+void tp_delivery_step(struct tp_delivery *run, uint64_t number, uint64_t begin, uint64_t end, enum tp_step_kind kind)
 {
-    tp_step_times_add(&run.steps, number, begin, end, kind);
+    tp_step_times_add(&run->steps, number, begin, end, kind);
 }
 
-/* A child process is worth files only if it trained. */
-static bool is_wanted(void)
+bool tp_delivery_is_wanted(const struct tp_settings *settings, bool is_child, uint64_t edges, bool saw_backward)
 {
-    return !tp_session.child || tp_session.settings->children == TP_CHILDREN_ALL || tp_session.edges > 0 ||
-           atomic_load(&tp_session.saw_backward);
+    return !is_child || settings->children == TP_CHILDREN_ALL || edges > 0 || saw_backward;
 }
 
-/* Opens {worker}.{time}.{suffix} under a time that no file has yet. */
-static struct tp_sink *open_file(const char *suffix, bool gzip, uint64_t cycle, uint64_t step_number, char *path,
-                                 int *ret_folder, struct tp_arena *arena, struct tp_error *error)
+/* One file: {worker}.{time}.{suffix}. */
+struct place {
+    const char *suffix;
+    bool gzip;
+    uint64_t time_ns; /* of a process that died */
+    uint64_t cycle, step;
+};
+
+/* Opens the file, under a time that no file has yet. NULL with error set; or, without, when a try before wrote it. */
+static struct tp_sink *open_file(const struct tp_delivery *run, const struct place *place, char *path, int *ret_folder,
+                                 struct tp_arena *arena, struct tp_error *error)
 {
-    const struct tp_settings *settings = tp_session.settings;
-    struct tp_name_values values = {.identity = &tp_session.identity,
-                                    .time_ns = tp_names_time(tp_clock_pair_now().realtime_ns),
-                                    .step = step_number,
-                                    .cycle = cycle};
-    int folder = tp_folder_open(run.folder, &values, path, error);
+    const struct tp_settings *settings = run->process.settings;
+    bool died = run->process.died;
+    struct tp_name_values values = {.identity = run->process.identity,
+                                    .time_ns = died ? place->time_ns : tp_names_time(tp_clock_pair_now().realtime_ns),
+                                    .step = place->step,
+                                    .cycle = place->cycle};
+    int folder = tp_folder_open(run->process.folder, &values, path, error);
     if (folder < 0)
         return NULL;
     char worker[256], name[256];
     tp_names_worker(settings->worker_name, &values, worker, sizeof worker);
-    tp_names_file(worker, values.time_ns, suffix, gzip, name, sizeof name);
+    tp_names_file(worker, values.time_ns, place->suffix, place->gzip, name, sizeof name);
     size_t length = strlen(path);
     snprintf(path + length, TP_FOLDER_PATH - length, "/%s", name);
-    struct tp_sink_options options = {.folder = folder, .name = name, .gzip_level = gzip ? settings->gzip_level : 0};
-    struct tp_sink *sink = tp_sink_open(&options, arena, error);
+    struct tp_sink *sink = NULL;
+    if (died)
+        tp_folder_remove_temporaries(folder, name, worker, run->process.identity->pid, run->process.died_at_ns);
+    if (!died || faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
+        struct tp_sink_options options = {
+            .folder = folder, .name = name, .gzip_level = place->gzip ? settings->gzip_level : 0};
+        sink = tp_sink_open(&options, arena, error);
+    }
     if (sink)
         *ret_folder = folder;
     else
@@ -120,18 +140,27 @@ static struct tp_sink *open_file(const char *suffix, bool gzip, uint64_t cycle, 
     return sink;
 }
 
-static void fail(struct output *output, const struct tp_error *error)
+static bool is_stopped(const struct tp_delivery *run)
+{
+    return run->process.stop && atomic_load(run->process.stop);
+}
+
+static void fail(struct tp_delivery *run, struct output *output, const struct tp_error *error)
 {
     char line[800];
     tp_error_line(error, line, sizeof line);
-    tp_log(TP_LOG_WARN, "%s was not written: %s", output->file->path, line);
-    output->file->failure = tp_arena_copy(&run.arena, line, strlen(line));
+    if (!is_stopped(run))
+        tp_log(TP_LOG_WARN, "%s was not written: %s", output->file->path, line);
+    output->file->failure = tp_arena_copy(&run->arena, line, strlen(line));
     output->failed = -1;
+    run->totals.failures++;
 }
 
 static int segment(void *context, const struct tp_event *events, size_t count)
 {
     struct writing *writing = context;
+    if (is_stopped(writing->run))
+        return -ECANCELED;
     if (writing->averages)
         tp_averages_segment(writing->averages, events, count);
     for (size_t i = 0; i < writing->count; i++) {
@@ -144,7 +173,7 @@ static int segment(void *context, const struct tp_event *events, size_t count)
 
 static void random_trace_id(char *text, size_t size)
 {
-    uint64_t words[2] = {tp_clock_now(), tp_session.pid};
+    uint64_t words[2] = {tp_clock_now(), (uint64_t)getpid()};
     if (getrandom(words, sizeof words, GRND_NONBLOCK) != sizeof words)
         words[0] ^= tp_clock_pair_now().realtime_ns;
     snprintf(text, size, "%016llX%016llX", (unsigned long long)words[0], (unsigned long long)words[1]);
@@ -152,12 +181,12 @@ static void random_trace_id(char *text, size_t size)
 
 /* The steps that overlap the window; the last one may go on after it. */
 static struct tp_step_span *spans_of(const struct tp_cycle *cycle, const struct tp_cycle_source *source, uint64_t begin,
-                                     struct tp_arena *arena, size_t *ret_count)
+                                     uint32_t pid, struct tp_arena *arena, size_t *ret_count)
 {
     struct tp_step_span *spans = tp_arena_alloc(arena, (cycle->edge_count + 1) * sizeof *spans);
     size_t count = 0;
     uint64_t start = cycle->begin, number = cycle->first_step;
-    const struct tp_thread_info *thread = tp_cycle_source_os_thread(source, tp_session.pid);
+    const struct tp_thread_info *thread = tp_cycle_source_os_thread(source, pid);
     for (size_t i = 0; spans && i <= cycle->edge_count; i++) {
         bool last = i == cycle->edge_count;
         uint64_t end = last ? cycle->end : cycle->edges[i].time;
@@ -190,11 +219,22 @@ static uint64_t first_whole(const struct tp_cycle *cycle)
     return cycle->dropped_until + 1;
 }
 
-static void write_cycle(const struct tp_cycle *cycle, struct tp_arena *arena, struct tp_report_cycle *told)
+static const char *partial_why(const struct tp_delivery_process *process, const struct tp_cycle *cycle)
 {
-    const struct tp_settings *settings = tp_session.settings;
+    if (!cycle->partial)
+        return NULL;
+    return process->died ? "the process died; what its threads had stored by then is here"
+                         : "the program ended before the schedule did";
+}
+
+static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct tp_arena *arena,
+                        struct tp_report_cycle *told)
+{
+    const struct tp_delivery_process *process = &run->process;
+    const struct tp_settings *settings = process->settings;
     struct tp_cycle_source source;
-    if (tp_cycle_source_open(&source, &tp_session.spool.log, tp_session.spool.names, cycle, arena) != 0) {
+    if (tp_cycle_source_open(&source, process->log, process->names, cycle, arena) != 0) {
+        run->totals.failures++;
         tp_log(TP_LOG_WARN, "no memory to write cycle %llu", (unsigned long long)cycle->number);
         return;
     }
@@ -204,16 +244,16 @@ static void write_cycle(const struct tp_cycle *cycle, struct tp_arena *arena, st
         lost += tp_cycle_source_begins(&source, cycle, cycle->begin, begin);
     char trace_id[256], path[TP_FOLDER_PATH];
     random_trace_id(trace_id, sizeof trace_id);
-    struct tp_name_values values = {.identity = &tp_session.identity,
+    struct tp_name_values values = {.identity = process->identity,
                                     .time_ns = tp_clock_ns(&source.map, cycle->end),
                                     .step = cycle->first_step,
                                     .cycle = cycle->number};
     if (settings->trace_id)
         tp_names_expand(settings->trace_id, &values, trace_id, sizeof trace_id, NULL);
     size_t step_count;
-    struct tp_step_span *spans = spans_of(cycle, &source, begin, arena, &step_count);
+    struct tp_step_span *spans = spans_of(cycle, &source, begin, process->identity->pid, arena, &step_count);
     struct tp_cycle_report report = {.settings = settings,
-                                     .identity = &tp_session.identity,
+                                     .identity = process->identity,
                                      .cycle = cycle->number,
                                      .window_begin_ns = tp_clock_ns(&source.map, begin),
                                      .window_end_ns = tp_clock_ns(&source.map, cycle->end),
@@ -224,24 +264,32 @@ static void write_cycle(const struct tp_cycle *cycle, struct tp_arena *arena, st
                                      .step_count = step_count,
                                      .steps_by_program = cycle->steps_by_program,
                                      .partial = cycle->partial,
-                                     .partial_why = cycle->partial ? "the program ended before the schedule did" : NULL,
+                                     .partial_why = partial_why(process, cycle),
                                      .lost_before = lost,
                                      .trace_id = trace_id,
                                      .dropped_end_ns = begin > cycle->begin ? tp_clock_ns(&source.map, begin) : 0};
-    struct writing writing = {.averages = tp_averages_begin(&report, arena)};
-    struct tp_report_file *files = tp_arena_alloc(&run.arena, WRITERS * sizeof *files);
+    struct writing writing = {.run = run, .averages = tp_averages_begin(&report, arena)};
+    struct tp_report_file *files = tp_arena_alloc(&run->arena, WRITERS * sizeof *files);
     for (size_t i = 0; files && i < WRITERS; i++) {
-        if (!(settings->outputs & writers[i].outputs))
+        if (!(settings->outputs & writers[i].outputs) || cycle->written & 1u << i)
             continue;
         struct output *output = &writing.outputs[writing.count];
         struct tp_error error = {0};
-        *output = (struct output){.writer = writers[i].writer, .file = &files[writing.count]};
-        output->sink = open_file(output->writer->suffix, output->writer->gzip && settings->use_gzip, cycle->number,
-                                 cycle->first_step, path, &output->folder, arena, &error);
-        output->file->path = tp_arena_copy(&run.arena, path, strlen(path));
+        *output = (struct output){.writer = writers[i].writer, .bit = 1u << i, .file = &files[writing.count]};
+        struct place place = {.suffix = output->writer->suffix,
+                              .gzip = output->writer->gzip && settings->use_gzip,
+                              .time_ns = report.window_end_ns,
+                              .cycle = cycle->number,
+                              .step = cycle->first_step};
+        output->sink = open_file(run, &place, path, &output->folder, arena, &error);
+        output->file->path = tp_arena_copy(&run->arena, path, strlen(path));
         writing.count++;
         if (!output->sink) {
-            fail(output, &error);
+            output->failed = -1;
+            if (error.set)
+                fail(run, output, &error);
+            else
+                run->totals.files++;
             continue;
         }
         output->report = report;
@@ -257,7 +305,8 @@ static void write_cycle(const struct tp_cycle *cycle, struct tp_arena *arena, st
                                        .segment = segment,
                                        .context = &writing};
     struct tp_model_counts counts;
-    if (tp_model_run(&options, &counts) != 0)
+    bool is_whole = tp_model_run(&options, &counts) == 0;
+    if (!is_whole && !is_stopped(run))
         tp_log(TP_LOG_WARN, "cycle %llu is not complete: out of memory", (unsigned long long)cycle->number);
     counts.lost += cycle->untold;
     for (size_t i = 0; i < writing.count; i++) {
@@ -265,19 +314,25 @@ static void write_cycle(const struct tp_cycle *cycle, struct tp_arena *arena, st
         struct tp_error error = {0};
         if (!output->sink)
             continue;
+        if (is_stopped(run))
+            output->failed = -ECANCELED;
         if (!output->failed)
             output->failed = output->writer->end(output->state, &counts);
         if (output->failed) {
             tp_error_set(&error, output->writer->name, NULL, "%s", strerror(output->failed < -1 ? -output->failed : ENOMEM));
             tp_sink_abandon(output->sink);
-            fail(output, &error);
+            fail(run, output, &error);
         } else if (tp_sink_close(output->sink, &output->file->bytes, &error) != 0) {
-            fail(output, &error);
+            fail(run, output, &error);
+        } else {
+            run->totals.files++;
+            cycle->written |= output->bit;
         }
         close(output->folder);
     }
-    if (writing.averages && tp_averages_end(writing.averages) == 0 && run.averages)
-        tp_averages_merge(run.averages, writing.averages);
+    if (writing.averages && tp_averages_end(writing.averages) == 0 && run->averages)
+        tp_averages_merge(run->averages, writing.averages);
+    run->totals.kept += counts.kept;
     *told = (struct tp_report_cycle){.number = cycle->number,
                                      .window_begin_ns = report.window_begin_ns,
                                      .window_end_ns = report.window_end_ns,
@@ -303,126 +358,101 @@ static void add_counts(struct tp_model_counts *sum, const struct tp_model_counts
 }
 
 /* An eighth of the budget; a compressor and the table of flows need their minimum also where that is less. */
-static size_t writing_limit(void)
+static size_t writing_limit(const struct tp_delivery *run)
 {
-    size_t share = tp_session.settings->buffer_bytes / 8;
+    size_t share = run->process.settings->buffer_bytes / 8;
     return share < (12u << 20) ? 12u << 20 : share;
 }
 
-static void cycle(const struct tp_cycle *finished)
+void tp_delivery_cycle(struct tp_delivery *run, struct tp_cycle *cycle, size_t held)
 {
-    if (!is_wanted())
-        return;
-    size_t held = tp_spool_held(&tp_session.spool);
-    run.held_most = held > run.held_most ? held : run.held_most;
+    run->held_most = held > run->held_most ? held : run->held_most;
     struct tp_arena arena;
-    tp_arena_init(&arena, writing_limit());
+    tp_arena_init(&arena, writing_limit(run));
     struct tp_report_cycle told = {0};
-    write_cycle(finished, &arena, &told);
+    write_cycle(run, cycle, &arena, &told);
     tp_arena_free(&arena);
-    if (run.cycle_count < MAX_CYCLES) {
-        run.cycles[run.cycle_count++] = told;
+    if (run->cycle_count < MAX_CYCLES) {
+        run->cycles[run->cycle_count++] = told;
     } else {
-        run.cycles_left_out++;
-        run.left_out_lost_before += told.lost_before;
-        add_counts(&run.left_out, &told.counts);
+        run->cycles_left_out++;
+        run->left_out_lost_before += told.lost_before;
+        add_counts(&run->left_out, &told.counts);
     }
 }
 
-static bool prints(void)
-{
-    const struct tp_identity *identity = &tp_session.identity;
-    return identity->rank_set ? identity->rank == 0 : !tp_session.child;
-}
-
-/* Of this process, separated by blanks. */
-static void read_command(char *text, size_t size)
-{
-    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    ssize_t bytes = file < 0 ? 0 : read(file, text, size - 1);
-    if (file >= 0)
-        close(file);
-    bytes = bytes < 0 ? 0 : bytes;
-    while (bytes > 0 && text[bytes - 1] == '\0')
-        bytes--;
-    text[bytes] = '\0';
-    for (ssize_t i = 0; i < bytes; i++)
-        if (text[i] == '\0')
-            text[i] = ' ';
-}
-
-static size_t settings_given(struct tp_report_setting given[TP_SETTINGS_COUNT])
+static size_t settings_given(const struct tp_settings *settings, struct tp_report_setting given[TP_SETTINGS_COUNT])
 {
     size_t count = 0;
-    for (unsigned i = 0; tp_session.settings->given && i < TP_SETTINGS_COUNT; i++)
-        if (tp_session.settings->given[i])
-            given[count++] = (struct tp_report_setting){tp_setting(i)->name, tp_session.settings->given[i]};
+    for (unsigned i = 0; settings->given && i < TP_SETTINGS_COUNT; i++)
+        if (settings->given[i])
+            given[count++] = (struct tp_report_setting){tp_setting(i)->name, settings->given[i]};
     return count;
 }
 
-static void finish(void)
+static void write_summary(struct tp_delivery *run, const struct tp_delivery_end *end, struct tp_run_report *report,
+                          struct tp_report_file *file, char path[TP_FOLDER_PATH], struct tp_arena *arena)
 {
-    if (!is_wanted())
-        return;
-    struct tp_drain_cost spent;
-    tp_drain_get_cost(&spent);
-    struct tp_arena arena;
-    tp_arena_init(&arena, writing_limit());
-    struct tp_clock_pair end = tp_clock_pair_now();
-    struct tp_clock_map map = tp_clock_map_between(&tp_session.attached, &end);
-    struct tp_report_file summary = {0};
-    struct tp_report_setting given[TP_SETTINGS_COUNT];
-    char command[4096];
-    read_command(command, sizeof command);
-    const struct tp_collector *observer = tp_session.collectors[0];
-    double ticks_per_ns = tp_clock_ticks_per_ns(&map);
-    struct tp_run_report report = {
-        .identity = &tp_session.identity,
-        .settings = tp_session.settings,
-        .settings_given = given,
-        .settings_given_count = settings_given(given),
-        .pytorch = observer->version(),
-        .observed = observer->way(),
-        .command = command[0] ? command : NULL,
-        .ended = tp_session.ended,
-        .clock_begin = tp_session.attached,
-        .clock_end = end,
-        .map = map,
-        .averages = run.averages,
-        .steps = &run.steps,
-        .cycles = run.cycles,
-        .cycle_count = run.cycle_count,
-        .cycles_left_out = run.cycles_left_out,
-        .left_out = run.left_out,
-        .left_out_lost_before = run.left_out_lost_before,
-        .files = &summary,
-        .file_count = 1,
-        .cost = {.background_cpu_ns = spent.drain_cpu_ns + spent.worker_cpu_ns,
-                 .edge_ns = (uint64_t)((double)tp_session.edge_ns_ticks / ticks_per_ns),
-                 .attach_ns = (uint64_t)((double)tp_session.attach_ticks / ticks_per_ns),
-                 .held_bytes = run.held_most,
-                 .budget_bytes = tp_session.settings->buffer_bytes}};
-    char path[TP_FOLDER_PATH] = "";
     struct tp_error error = {0};
+    struct place place = {.suffix = TP_SUMMARY_SUFFIX,
+                          .time_ns = end->clock.realtime_ns,
+                          .cycle = run->cycle_count,
+                          .step = end->next_step};
     int folder;
-    struct tp_sink *sink =
-        open_file(TP_SUMMARY_SUFFIX, false, run.cycle_count, tp_session.step, path, &folder, &arena, &error);
-    summary.path = path;
+    struct tp_sink *sink = open_file(run, &place, path, &folder, arena, &error);
+    file->path = path;
     if (sink) {
-        tp_summary_write(sink, &report, &arena);
-        tp_sink_close(sink, &summary.bytes, &error);
+        tp_summary_write(sink, report, arena);
+        tp_sink_close(sink, &file->bytes, &error);
         close(folder);
     }
     if (error.set) {
         char line[800];
         tp_error_line(&error, line, sizeof line);
         tp_log(TP_LOG_WARN, "summary.json was not written: %s", line);
-        report.file_count = 0;
+        report->file_count = 0;
+        run->totals.failures++;
+    } else {
+        run->totals.files++;
     }
-    if (run.cycle_count == 0)
+}
+
+void tp_delivery_finish(struct tp_delivery *run, const struct tp_delivery_end *end)
+{
+    const struct tp_delivery_process *process = &run->process;
+    struct tp_arena arena;
+    tp_arena_init(&arena, writing_limit(run));
+    struct tp_report_setting given[TP_SETTINGS_COUNT];
+    struct tp_report_file summary = {0};
+    struct tp_run_report report = {.identity = process->identity,
+                                   .settings = process->settings,
+                                   .settings_given = given,
+                                   .settings_given_count = settings_given(process->settings, given),
+                                   .pytorch = process->pytorch,
+                                   .observed = process->observed,
+                                   .command = process->command,
+                                   .ended = end->ended,
+                                   .clock_begin = process->attached,
+                                   .clock_end = end->clock,
+                                   .map = tp_clock_map_between(&process->attached, &end->clock),
+                                   .averages = run->averages,
+                                   .steps = &run->steps,
+                                   .cycles = run->cycles,
+                                   .cycle_count = run->cycle_count,
+                                   .cycles_left_out = run->cycles_left_out,
+                                   .left_out = run->left_out,
+                                   .left_out_lost_before = run->left_out_lost_before,
+                                   .files = &summary,
+                                   .file_count = 1,
+                                   .cost = end->cost};
+    report.cost.held_bytes = run->held_most;
+    report.cost.budget_bytes = process->settings->buffer_bytes;
+    char path[TP_FOLDER_PATH] = "";
+    write_summary(run, end, &report, &summary, path, &arena);
+    if (run->cycle_count == 0 && !process->died)
         tp_log(TP_LOG_WARN, "no recording window was complete: the program made %llu steps",
-               (unsigned long long)tp_session.edges);
-    if (prints() && run.cycle_count > 0) {
+               (unsigned long long)end->edges);
+    if (end->prints && run->cycle_count > 0) {
         struct tp_text text;
         tp_text_init(&text, &arena, 1 << 20);
         tp_log_report(&text, &report);
@@ -431,5 +461,7 @@ static void finish(void)
     tp_arena_free(&arena);
 }
 
-const struct tp_session_outputs tp_delivery_outputs = {
-    .prepare = prepare, .step = step, .cycle = cycle, .finish = finish, .forget = forget};
+struct tp_delivery_totals tp_delivery_totals(const struct tp_delivery *run)
+{
+    return run->totals;
+}

@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../agent/dir.h"
+#include "sink.h"
+
 void tp_folder_absolute(const char *pattern, char *absolute)
 {
     char here[TP_FOLDER_PATH];
@@ -58,4 +61,27 @@ int tp_folder_open(const char *absolute, const struct tp_name_values *values, ch
         return failed;
     }
     return fd;
+}
+
+struct stale {
+    const char *name, *worker;
+    uint32_t pid;
+    uint64_t died_at_ns;
+};
+
+static void remove_stale(void *context, int folder, const char *entry)
+{
+    const struct stale *stale = context;
+    struct stat found;
+    bool of_process = tp_sink_is_temporary_of(entry, stale->worker, stale->pid) &&
+                      fstatat(folder, entry, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      (uint64_t)found.st_mtime <= stale->died_at_ns / 1000000000 + 1; /* a number may be a living one's by now */
+    if (of_process || tp_sink_is_temporary(entry, stale->name))
+        unlinkat(folder, entry, 0);
+}
+
+void tp_folder_remove_temporaries(int folder, const char *name, const char *worker, uint32_t pid, uint64_t died_at_ns)
+{
+    struct stale stale = {name, worker, pid, died_at_ns};
+    tp_dir_each(folder, remove_stale, &stale);
 }

@@ -19,4 +19,8 @@ void tp_folder_absolute(const char *pattern, char *absolute);
  * path[TP_FOLDER_PATH]; or -errno with error set. */
 int tp_folder_open(const char *absolute, const struct tp_name_values *values, char *path, struct tp_error *error);
 
+/* Removes what sinks left of this file when their processes died, and of other files of this worker what that process left.
+ * Only for a file that no living process writes. */
+void tp_folder_remove_temporaries(int folder, const char *name, const char *worker, uint32_t pid, uint64_t died_at_ns);
+
 #endif

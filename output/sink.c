@@ -129,6 +129,24 @@ static int create(struct tp_sink *sink)
     return -EEXIST;
 }
 
+bool tp_sink_is_temporary(const char *entry, const char *name)
+{
+    const char *tail = strstr(entry, ".tmp.");
+    size_t length = tail ? (size_t)(tail - entry) : 0; /* of "." and the name, which may be cut */
+    return length > 1 && entry[0] == '.' && strncmp(entry + 1, name, length - 1) == 0 &&
+           (strlen(name) == length - 1 || strlen(entry) >= NAME_MAX - 1);
+}
+
+bool tp_sink_is_temporary_of(const char *entry, const char *worker, uint32_t pid)
+{
+    char tail[32];
+    size_t length = strlen(worker), tail_length = (size_t)snprintf(tail, sizeof tail, ".tmp.%u.", pid);
+    if (entry[0] != '.' || strncmp(entry + 1, worker, length) != 0 || entry[1 + length] != '.')
+        return false;
+    const char *found = strstr(entry + 1 + length, tail);
+    return found && found[tail_length] && strspn(found + tail_length, "0123456789") == strlen(found + tail_length);
+}
+
 static bool exists(const struct tp_sink *sink)
 {
     struct stat status;

@@ -50,6 +50,12 @@ int tp_sink_status(const struct tp_sink *sink); /* 0 or the first failure as -er
  * ret_bytes (may be NULL): size of the file on disk. */
 int tp_sink_close(struct tp_sink *sink, uint64_t *ret_bytes, struct tp_error *error);
 
+/* Is this entry a temporary file of a sink for `name`? */
+bool tp_sink_is_temporary(const char *entry, const char *name);
+
+/* Is it one that the process `pid` made for a file of this worker? */
+bool tp_sink_is_temporary_of(const char *entry, const char *worker, uint32_t pid);
+
 /* Gives up: no file is left. */
 void tp_sink_abandon(struct tp_sink *sink);
 

@@ -10,6 +10,7 @@ _tprof() {
     fi
     case ${COMP_WORDS[1]} in
     check) COMPREPLY=($(compgen -W '--json --help' -- "$word") $(compgen -f -- "$word")); return ;;
+    recover) COMPREPLY=($(compgen -W '--help' -- "$word") $(compgen -f -- "$word")); return ;;
     doctor) COMPREPLY=($(compgen -W '--json --help' -- "$word") $(compgen -c -- "$word")); return ;;
     run) ;;
     *) return ;;

@@ -513,7 +513,6 @@ Suite *chrome_suite(void)
 {
     Suite *suite = suite_create("chrome");
     TCase *tcase = tcase_create("chrome");
-    tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, head_and_tail);
     tcase_add_test(tcase, nothing_lost_nothing_said);

@@ -173,7 +173,6 @@ Suite *fwdbwd_suite(void)
 {
     Suite *suite = suite_create("fwdbwd");
     TCase *tcase = tcase_create("fwdbwd");
-    tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, torch_s_rules);
     tcase_add_test(tcase, links_cross_segments);

@@ -266,7 +266,6 @@ Suite *json_suite(void)
 {
     Suite *suite = suite_create("json");
     TCase *tcase = tcase_create("json");
-    tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, forms_and_commas);
     tcase_add_test(tcase, compact_has_no_newline);

@@ -296,7 +296,6 @@ Suite *json_in_suite(void)
 {
     Suite *suite = suite_create("json_in");
     TCase *tcase = tcase_create("json_in");
-    tcase_set_timeout(tcase, 30);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, tokens);
     tcase_add_test(tcase, flaws_and_their_places);

@@ -589,7 +589,6 @@ Suite *model_suite(void)
 {
     Suite *suite = suite_create("model");
     TCase *tcase = tcase_create("model");
-    tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, ranges_nest);
     tcase_add_test(tcase, threads_are_merged_by_time_then_serial);
     tcase_add_test(tcase, twenty_thousand_threads);

@@ -277,7 +277,6 @@ Suite *model_random_suite(void)
 {
     Suite *suite = suite_create("model_random");
     TCase *tcase = tcase_create("model_random");
-    tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, agrees_with_a_plain_model, 0, 5);
     suite_add_tcase(suite, tcase);
     return suite;

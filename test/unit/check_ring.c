@@ -253,7 +253,6 @@ Suite *ring_suite(void)
 {
     Suite *suite = suite_create("ring");
     TCase *tcase = tcase_create("ring");
-    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, balanced_records_come_out_as_they_went_in);
     tcase_add_test(tcase, without_room_begins_are_lost_but_ends_are_not);
     tcase_add_test(tcase, recursion_deeper_than_a_chunk_holds);

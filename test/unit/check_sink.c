@@ -482,7 +482,6 @@ Suite *sink_suite(void)
 {
     Suite *suite = suite_create("sink");
     TCase *tcase = tcase_create("sink");
-    tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, every_level_reads_back, 0, 10);
     tcase_add_test(tcase, gzip_has_no_name_and_no_time);

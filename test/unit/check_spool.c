@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -190,35 +189,6 @@ START_TEST(a_child_has_no_part_in_it)
 }
 END_TEST
 
-START_TEST(spools_of_the_dead_go_and_those_of_the_living_stay)
-{
-    make_folder();
-    static const char *const names[] = {"tprof.1.dead.spool", "tprof.2.young.spool", "tprof.3.alive.spool", "other.spool"};
-    char paths[4][128];
-    int files[4];
-    for (int i = 0; i < 4; i++) {
-        snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]);
-        files[i] = open(paths[i], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        ck_assert_int_ge(files[i], 0);
-    }
-    flock(files[2], LOCK_EX);
-    sleep(12); /* a file's ctime cannot be set back */
-    close(files[1]);
-    unlink(paths[1]);
-    files[1] = open(paths[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    open_spool(folder, 16 << 20);
-    ck_assert_int_ne(access(paths[0], F_OK), 0);
-    for (int i = 1; i < 4; i++) {
-        ck_assert_int_eq(access(paths[i], F_OK), 0);
-        unlink(paths[i]);
-    }
-    for (int i = 0; i < 4; i++)
-        close(files[i]);
-    tp_spool_close(&spool);
-    remove_folder();
-}
-END_TEST
-
 START_TEST(a_reused_descriptor_is_left_alone)
 {
     make_folder();
@@ -243,13 +213,11 @@ Suite *spool_suite(void)
 {
     Suite *suite = suite_create("spool");
     TCase *tcase = tcase_create("spool");
-    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, every_kind_keeps_blocks);
     tcase_add_test(tcase, the_ring_goes_round);
     tcase_add_test(tcase, an_empty_log_holds_no_memory_and_goes_on);
     tcase_add_test(tcase, a_file_system_that_fills_up_makes_a_smaller_ring);
     tcase_add_test(tcase, a_child_has_no_part_in_it);
-    tcase_add_test(tcase, spools_of_the_dead_go_and_those_of_the_living_stay);
     tcase_add_test(tcase, a_reused_descriptor_is_left_alone);
     suite_add_tcase(suite, tcase);
     return suite;

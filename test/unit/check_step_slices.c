@@ -274,7 +274,6 @@ Suite *step_slices_suite(void)
 {
     Suite *suite = suite_create("step_slices");
     TCase *tcase = tcase_create("step_slices");
-    tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, nothing_around_edges_stay);
     tcase_add_test(tcase, one_edge_inside_moves_to_the_end);

@@ -557,7 +557,6 @@ Suite *steps_suite(void)
     tcase_add_test(tcase, choices_are_told_once);
     tcase_add_loop_test(tcase, rules_are_read, 0, TP_COUNT(good_rules));
     tcase_add_loop_test(tcase, bad_rules_are_refused, 0, TP_COUNT(bad_rules));
-    tcase_set_timeout(tcase, 60); /* under a sanitizer on a busy machine */
     suite_add_tcase(suite, tcase);
     return suite;
 }

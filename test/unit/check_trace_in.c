@@ -273,7 +273,6 @@ Suite *trace_in_suite(void)
 {
     Suite *suite = suite_create("trace_in");
     TCase *tcase = tcase_create("trace_in");
-    tcase_set_timeout(tcase, 30);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, fields_of_an_event);
     tcase_add_test(tcase, both_forms);

@@ -5,6 +5,7 @@
 
 int main(void)
 {
+    setenv("CK_DEFAULT_TIMEOUT", "120", 0); /* seconds a test may take: only a hang is worth telling, however busy the machine */
     SRunner *runner = srunner_create(NULL);
 #define SUITE(maker) srunner_add_suite(runner, maker());
 #include "suites.def"
