@@ -111,7 +111,7 @@ e2e: all drivers doubles ## the agent on a real PyTorch, and real readers of its
 	then $(TEST_PYTHON) -m pytest -q -rs test/e2e --ignore=test/e2e/test_command.py; \
 	else echo 'e2e: skipped, $(TEST_PYTHON) has no torch and pytest (PYTHON=... names another)'; fi
 
-# A fake libtorch, and a program that is the whole agent over it.
+# A fake libtorch, and programs that are the whole agent over it.
 $(BUILD)/test/doubles/libtorch_cpu.so: $(BUILD)/test/doubles/fake_torch.o
 $(BUILD)/test/doubles/libtorch_python.so: $(BUILD)/test/doubles/fake_torch_python.o
 $(BUILD)/test/doubles/libtorch%.so:
@@ -119,12 +119,13 @@ $(BUILD)/test/doubles/libtorch%.so:
 	$(Q)$(CC) -shared -o $@ $^ $(SANITIZER) $(LDFLAGS) -pthread
 $(call objects,$(wildcard test/doubles/*.c)): HOUSE += -fvisibility=default -Wno-missing-prototypes
 
-$(BUILD)/test/threads/threads: $(call objects,test/threads/threads.c $(LIBRARY)) $(BUILD)/libcore.a
+THREADS := $(patsubst %.c,$(BUILD)/%,$(wildcard test/threads/*.c))
+$(THREADS): $(BUILD)/%: $(BUILD)/%.o $(call objects,$(LIBRARY)) $(BUILD)/libcore.a
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) -rdynamic $(ZLIB) -pthread -ldl -lm
 
 .PHONY: doubles
-doubles: $(BUILD)/test/threads/threads $(BUILD)/test/doubles/libtorch_cpu.so $(BUILD)/test/doubles/libtorch_python.so
+doubles: $(THREADS) $(BUILD)/test/doubles/libtorch_cpu.so $(BUILD)/test/doubles/libtorch_python.so
 
 $(BUILD)/test/steady/steady: $(call objects,test/steady/steady.c) $(BUILD)/libcore.a
 	$(call say,LD,$@)

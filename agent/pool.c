@@ -7,11 +7,12 @@ static struct tp_chunk *chunk_at(const struct tp_pool *pool, uint32_t link)
     return link ? (struct tp_chunk *)(pool->memory + (size_t)(link - 1) * TP_CHUNK_BYTES) : NULL;
 }
 
-void tp_pool_init(struct tp_pool *pool, char *memory, size_t bytes)
+void tp_pool_init(struct tp_pool *pool, char *memory, size_t bytes, _Atomic uint64_t *chunkless)
 {
     pool->memory = memory;
     pool->capacity = (uint32_t)(bytes / TP_CHUNK_BYTES);
     pool->grown = 0;
+    pool->chunkless = chunkless;
     atomic_store_explicit(&pool->free, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->sealed, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->free_count, 0, memory_order_relaxed);

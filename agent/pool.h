@@ -27,6 +27,9 @@ struct tp_chunk {
     /* Written by the drain (and by whoever moves the chunk between lists). */
     _Alignas(TP_CACHE_LINE) uint32_t taken; /* bytes already copied out */
     _Atomic uint32_t next;                  /* index + 1 of the next chunk in a list; 0: last */
+    /* Written by the owner, where it finds no other chunk: begins lost of which no record tells yet. For a reader of
+     * the spool, should the process die now. */
+    _Atomic uint64_t untold;
     _Alignas(TP_CACHE_LINE) uint64_t data[];
 };
 
@@ -39,9 +42,10 @@ struct tp_pool {
     _Alignas(TP_CACHE_LINE) _Atomic uint64_t free;   /* head: index + 1 in the low half, a tag against ABA in the high */
     _Alignas(TP_CACHE_LINE) _Atomic uint32_t sealed; /* head of a list, newest first */
     _Alignas(TP_CACHE_LINE) _Atomic uint32_t free_count;
+    _Atomic uint64_t *chunkless; /* begins lost by threads that have no chunk yet, as `untold` is for those that have one */
 };
 
-void tp_pool_init(struct tp_pool *pool, char *memory, size_t bytes);
+void tp_pool_init(struct tp_pool *pool, char *memory, size_t bytes, _Atomic uint64_t *chunkless);
 
 /* Puts `count` more chunks into circulation, whose memory is backed already. Drain only. */
 void tp_pool_grow(struct tp_pool *pool, uint32_t count);

@@ -268,7 +268,7 @@ static int begin(void)
     if (!failed)
         failed = tp_spool_open(&s->spool, &options, &note, &error);
     if (note.set && tp_error_line(&note, line, sizeof line))
-        tp_log(TP_LOG_INFO, "%s", line);
+        tp_log(s->settings->spool_dir ? TP_LOG_WARN : TP_LOG_INFO, "%s", line); /* of what was asked for, in any case */
     if (!failed && !steps) {
         void *memory = mmap(NULL, tp_steps_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         failed = memory == MAP_FAILED ? -ENOMEM : 0;

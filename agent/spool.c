@@ -24,18 +24,42 @@
 #define NAMES_AHEAD_LARGE (2u << 20)
 #define BUDGET_MIN (4u << 20)
 
-static bool is_our_file(const struct tp_spool *spool)
+static int move_high(int fd)
+{
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+static bool is_our_file(const struct tp_spool *spool, int fd)
 {
     struct stat now;
-    return spool->file >= 0 && fstat(spool->file, &now) == 0 && now.st_dev == spool->file_device &&
-           now.st_ino == spool->file_inode; /* else the program closed our descriptor, and perhaps uses its number */
+    return fd >= 0 && fstat(fd, &now) == 0 && now.st_dev == spool->file_device && now.st_ino == spool->file_inode;
+}
+
+/* The descriptor, opened anew where the program has closed it (daemons close whatever is open), and perhaps uses its number. */
+static bool have_file(struct tp_spool *spool)
+{
+    if (spool->file < 0 || is_our_file(spool, spool->file))
+        return spool->file >= 0;
+    int fd = open(spool->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (!is_our_file(spool, fd)) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    spool->file = move_high(fd);
+    flock(spool->file, LOCK_EX | LOCK_NB);
+    return true;
 }
 
 /* Makes memory ours to touch: backing first, then a write to each page, all on the calling (background) thread. */
-static int back(const struct tp_spool *spool, bool in_file, char *memory, size_t bytes, off_t offset)
+static int back(struct tp_spool *spool, bool in_file, char *memory, size_t bytes, off_t offset)
 {
     if (in_file) {
-        if (!is_our_file(spool))
+        if (!have_file(spool))
             return -EBADF;
         int error;
         do
@@ -58,20 +82,11 @@ static bool is_memory_file_system(int folder)
 }
 
 /* Our descriptors stay out of the low numbers, which programs count on. */
-static int move_high(int fd)
-{
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, 200);
-    if (high < 0)
-        return fd;
-    close(fd);
-    return high;
-}
-
 static int make_file(struct tp_spool *spool, const char *folder, bool must_hold_budget, struct tp_error *note)
 {
     int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0) {
-        tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory", folder, strerror(errno));
+        tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory and do not outlive the process", folder, strerror(errno));
         return -errno;
     }
     struct statvfs space;
@@ -89,7 +104,7 @@ static int make_file(struct tp_spool *spool, const char *folder, bool must_hold_
     bool memory_fs = is_memory_file_system(dir);
     close(dir);
     if (fd < 0) {
-        tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory", folder, strerror(error));
+        tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory and do not outlive the process", folder, strerror(error));
         return -error;
     }
     spool->file = move_high(fd);
@@ -106,7 +121,7 @@ static int make_file(struct tp_spool *spool, const char *folder, bool must_hold_
 static void drop_file(struct tp_spool *spool)
 {
     if (spool->file >= 0) {
-        if (is_our_file(spool))
+        if (is_our_file(spool, spool->file))
             close(spool->file);
         unlink(spool->path);
     }
@@ -171,16 +186,16 @@ static int lay_out(struct tp_spool *spool)
     int error = back(spool, work_in_file, spool->work, STATE_BYTES, 0);
     if (error)
         return error;
+    spool->state = (struct tp_spool_state *)spool->work;
     char *names = spool->work + STATE_BYTES;
     tp_intern_init(spool->names, names, spool->names_bytes);
-    tp_pool_init(&spool->pool, names + spool->names_bytes, pool_bytes);
+    tp_pool_init(&spool->pool, names + spool->names_bytes, pool_bytes, &spool->state->header.chunkless_lost);
     struct tp_log *log = &spool->log;
     log->memory = spool->log_memory;
     log->capacity = log->full_capacity = spool->log_bytes;
     log->backed = 0;
     log->base = log->head = log->tail = 0;
     spool->names_backed = 0;
-    spool->state = (struct tp_spool_state *)spool->work;
     spool->state->header = (struct tp_spool_header){
         .magic = TP_SPOOL_MAGIC,
         .state_bytes = sizeof *spool->state,
@@ -212,7 +227,7 @@ int tp_spool_open(struct tp_spool *spool, const struct tp_spool_options *options
         int failed = lay_out(spool);
         if (!failed)
             return 0;
-        tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory", spool->path, strerror(-failed));
+        tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory and do not outlive the process", spool->path, strerror(-failed));
         unmap(spool);
         drop_file(spool);
     }
@@ -283,7 +298,7 @@ static uint64_t hash_of(const void *bytes, size_t count)
 static void write_down(struct tp_spool *spool)
 {
     struct tp_spool_state *state = spool->state;
-    if (!is_our_file(spool))
+    if (!have_file(spool))
         return;
     /* A name that is just being stored is written again next time. */
     size_t used = tp_intern_used(spool->names);

@@ -44,6 +44,7 @@ struct tp_spool_header {
     uint64_t pool_offset, pool_bytes, pool_chunks; /* 0 chunks: the pool is not in the file */
     uint64_t log_offset, log_bytes;
     uint64_t base, capacity, head, tail; /* of the log */
+    _Atomic uint64_t chunkless_lost; /* pool.h */
     uint64_t steps; /* how many there were; the newest are in the ring */
     struct tp_clock_pair last; /* when the background thread last looked */
 };
@@ -61,6 +62,7 @@ struct tp_spool_process {
     char command[TP_SPOOL_TEXT], folder[TP_SPOOL_TEXT];
     char settings[2 * TP_SPOOL_TEXT]; /* NAME=value of those given, each with its NUL; an empty one at the end */
     bool settings_cut;
+    _Atomic bool is_described; /* all of the above is there, but for what changes */
 };
 
 struct tp_spool_step {

@@ -14,6 +14,7 @@
 #define MAX_PIECES 8192 /* chunks that threads held */
 #define DESCRIPTOR_MIN 200
 #define YOUNG_S 10
+#define MAX_UNTOLD (UINT64_C(1) << 40) /* begins a thread may have lost: more is damage */
 
 bool tp_spool_in_is_name(const char *name)
 {
@@ -80,7 +81,7 @@ static void end_texts(struct tp_spool_process *p)
     p->settings[sizeof p->settings - 2] = p->settings[sizeof p->settings - 1] = '\0';
 }
 
-static int map_file(struct tp_spool_in *in, const char *name, struct tp_error *error)
+static int map_file(struct tp_spool_in *in, const char *name, bool is_surely_dead, struct tp_error *error)
 {
     struct stat found;
     if (fstat(in->file, &found) != 0)
@@ -89,9 +90,9 @@ static int map_file(struct tp_spool_in *in, const char *name, struct tp_error *e
         return refuse(error, name, -EINVAL, "is no spool of tprof");
     if (found.st_uid != geteuid())
         return refuse(error, name, -EPERM, "is the spool of another user's process");
-    /* Made, but not begun: by a process that was killed just then, or that is just about to. */
-    bool is_young = found.st_ctime + YOUNG_S > time(NULL);
-    int not_begun = is_young ? -EBUSY : -ENODATA;
+    /* Made, but not begun: by a process that was killed just then, or, where that cannot be told, that is just about to. */
+    bool may_live = !is_surely_dead && found.st_ctime + YOUNG_S > time(NULL);
+    int not_begun = may_live ? -EBUSY : -ENODATA;
     if ((uint64_t)found.st_size < sizeof(struct tp_spool_state))
         return found.st_size == 0 ? refuse(error, name, not_begun, "holds nothing yet")
                                   : refuse(error, name, -EINVAL, "is no spool of tprof");
@@ -112,6 +113,8 @@ static int map_file(struct tp_spool_in *in, const char *name, struct tp_error *e
         h->block_header_bytes != sizeof(struct tp_block) || h->cycle_bytes != sizeof(struct tp_cycle) ||
         !is_sound(h, in->bytes))
         return refuse(error, name, -EINVAL, "is of another version of tprof, or damaged");
+    if (!atomic_load(&in->state->process.is_described))
+        return refuse(error, name, not_begun, "holds nothing yet");
     end_texts(&in->state->process);
     return 0;
 }
@@ -238,6 +241,13 @@ static void skip_what_is_in_the_log(struct tp_spool_in *in, struct piece *piece)
     piece->bytes -= block->bytes;
 }
 
+static void count_dropped(struct tp_spool_in *in, const struct tp_block *block, uint64_t until)
+{
+    for (size_t i = 0; i < in->cycle_count; i++)
+        if (block->last_time >= in->cycles[i].begin && block->first_time < in->cycles[i].end)
+            tp_cycle_dropped(&in->cycles[i], block->begins + block->lost, 0, until);
+}
+
 static void append(struct tp_spool_in *in, const struct piece *piece)
 {
     const uint64_t *words = (const uint64_t *)((const char *)piece->chunk->data + piece->from);
@@ -251,27 +261,31 @@ static void append(struct tp_spool_in *in, const struct piece *piece)
             block.lost += ((const struct tp_loss *)at)->count;
     }
     struct tp_log *log = &in->spool.log;
-    while (tp_log_append(&in->spool, &block, words) == -ENOSPC) {
+    int failed;
+    while ((failed = tp_log_append(&in->spool, &block, words)) == -ENOSPC) {
         uint64_t position = log->tail;
         const struct tp_block *oldest = tp_log_at(log, &position);
         if (!oldest)
-            return;
-        for (size_t i = 0; i < in->cycle_count; i++)
-            if (oldest->last_time >= in->cycles[i].begin && oldest->first_time < in->cycles[i].end)
-                tp_cycle_dropped(&in->cycles[i], oldest->begins + oldest->lost, 0, oldest->last_time);
+            break;
+        count_dropped(in, oldest, oldest->last_time);
         log->tail = tp_log_after(position, oldest);
     }
-    in->from_chunks += block.begins;
     note_time(in, block.last_time);
+    if (failed)
+        count_dropped(in, &block, 0);
+    else
+        in->from_chunks += block.begins;
 }
 
-static size_t find_pieces(const struct tp_spool_in *in, struct piece *pieces)
+static size_t find_pieces(struct tp_spool_in *in, struct piece *pieces)
 {
     const struct tp_spool_header *h = &in->state->header;
     size_t count = 0;
+    in->untold = h->chunkless_lost < MAX_UNTOLD ? h->chunkless_lost : 0;
     for (uint64_t i = 0; i < h->pool_chunks && count < MAX_PIECES; i++) {
         const struct tp_chunk *chunk = (const struct tp_chunk *)(in->memory + h->pool_offset + i * TP_CHUNK_BYTES);
         uint32_t used = atomic_load(&chunk->used), taken = chunk->taken;
+        in->untold += atomic_load(&chunk->untold) < MAX_UNTOLD ? atomic_load(&chunk->untold) : 0;
         if (used > TP_CHUNK_DATA_BYTES || used % 8 || taken % 8 || taken >= used || chunk->thread.serial == 0)
             continue;
         uint32_t bytes = whole_records(&chunk->data[taken / 8], (used - taken) / 8);
@@ -314,8 +328,10 @@ static int finish_cycles(struct tp_spool_in *in, struct tp_arena *arena)
         note_time(in, oldest_step(in, n)->end);
     for (size_t i = 0; i < in->cycle_count; i++) {
         struct tp_cycle *cycle = &in->cycles[i];
-        if (cycle->state == TP_CYCLE_OPEN)
+        if (cycle->state == TP_CYCLE_OPEN) {
             cycle->end = (in->last_time > cycle->begin ? in->last_time : cycle->begin) + 1;
+            cycle->untold += in->untold; /* of a closed one they are counted already */
+        }
         cycle->log_begin = in->spool.log.tail;
         cycle->log_end = in->spool.log.head;
         cycle->clock_begin = in->state->process.attached;
@@ -361,7 +377,9 @@ static int read_records(struct tp_spool_in *in, struct tp_arena *arena)
     if (table == MAP_FAILED || !pieces)
         return -ENOMEM;
     in->spool.names = table;
-    tp_intern_adopt(in->spool.names, in->memory + h->names_offset, h->names_used);
+    /* The header is brought up to date now and then. Where the names themselves are in the file, all of it may hold some: a
+     * name was whole before a record bore its id. */
+    tp_intern_adopt(in->spool.names, in->memory + h->names_offset, h->pool_chunks > 0 ? h->names_bytes : h->names_used);
     find_cycles(in);
     check_log(in);
     size_t count = find_pieces(in, pieces);
@@ -387,7 +405,9 @@ int tp_spool_in_open(struct tp_spool_in *in, int folder, const char *name, struc
         in->file = high;
     }
     bool is_known = false;
-    int failed = flock(in->file, LOCK_EX | LOCK_NB) != 0 || has_writer(in->file, &is_known) ? -EBUSY : map_file(in, name, error);
+    int failed = -EBUSY;
+    if (flock(in->file, LOCK_EX | LOCK_NB) == 0 && !has_writer(in->file, &is_known))
+        failed = map_file(in, name, is_known, error);
     /* Where there are no leases, the process id must do. */
     if (!failed && !is_known && lives(&in->state->process))
         failed = -EBUSY;

@@ -23,6 +23,7 @@ struct tp_spool_in {
     size_t cycle_count;
     uint64_t last_time;       /* ticks: the newest record or step */
     uint64_t damaged;         /* blocks */
+    uint64_t untold;          /* begins that threads had lost, of which no record tells */
     uint64_t from_chunks;     /* begins that the background thread had not taken yet */
     bool chunks_lost;         /* on a disk: there may have been such, and they are not in the file */
 };

@@ -8,15 +8,17 @@
 
 static struct tp_pool pool;
 static struct tp_thread thread;
+static _Atomic uint64_t chunkless;
 
 static void setup_with(uint32_t chunks)
 {
     char *memory = aligned_alloc(4096, (size_t)TP_CHUNK_BYTES * 8);
     memset(memory, 0, (size_t)TP_CHUNK_BYTES * 8);
-    tp_pool_init(&pool, memory, (size_t)TP_CHUNK_BYTES * 8);
+    tp_pool_init(&pool, memory, (size_t)TP_CHUNK_BYTES * 8, &chunkless);
     tp_pool_grow(&pool, chunks);
     memset(&thread, 0, sizeof thread);
     thread.info.serial = 7;
+    chunkless = 0;
     tp_ring_init(&pool);
 }
 
@@ -121,6 +123,7 @@ START_TEST(without_room_begins_are_lost_but_ends_are_not)
     for (uint64_t i = accepted; i-- > 0;)
         ck_assert_msg(put_end(100 + i), "end of %lu found no room", (unsigned long)i);
     ck_assert_uint_eq(atomic_load(&thread.lost), refused);
+    ck_assert_uint_eq(atomic_load(&atomic_load(&thread.chunk)->untold), refused); /* for whoever reads a dead process's spool */
     /* The drain brings a chunk: the loss is told before the next begin. */
     struct tp_chunk *full = atomic_load(&thread.chunk);
     tp_pool_grow(&pool, 1);

@@ -39,6 +39,7 @@ static void open_spool(struct tp_spool *spool)
     struct tp_spool_options options = {.folder = folder, .budget = 8 << 20};
     ck_assert_int_eq(tp_spool_open(spool, &options, &note, &error), 0);
     snprintf(spool->state->process.folder, TP_SPOOL_TEXT, "/nowhere");
+    spool->state->process.is_described = true;
 }
 
 /* Pairs of begin and end at these times, `count` of them. */
@@ -86,6 +87,8 @@ static void add_step(struct tp_spool *spool, uint64_t number, uint64_t begin, ui
 /* Runs in a child, which then dies as if killed. */
 static void die_with(void (*body)(struct tp_spool *spool))
 {
+    int told[2];
+    ck_assert_int_eq(pipe(told), 0);
     pid_t child = fork();
     if (child == 0) {
         static struct tp_spool spool;
@@ -94,18 +97,14 @@ static void die_with(void (*body)(struct tp_spool *spool))
         if (spool.kind == TP_SPOOL_DISK)
             tp_spool_tend(&spool);
         const char *slash = strrchr(spool.path, '/');
-        FILE *told = fopen("/tmp/check_spool_in.name", "w");
-        fputs(slash + 1, told);
-        fclose(told);
-        _exit(0);
+        _exit(write(told[1], slash + 1, strlen(slash)) > 0 ? 0 : 1);
     }
     int status;
     waitpid(child, &status, 0);
     ck_assert_int_eq(status, 0);
-    FILE *told = fopen("/tmp/check_spool_in.name", "r");
-    ck_assert_ptr_nonnull(fgets(name, sizeof name, told));
-    fclose(told);
-    unlink("/tmp/check_spool_in.name");
+    ck_assert_int_gt(read(told[0], name, sizeof name), 0); /* with its NUL */
+    close(told[0]);
+    close(told[1]);
 }
 
 static int open_dead(void)
@@ -131,6 +130,8 @@ static uint64_t begins_of(uint64_t thread)
     }
     return begins;
 }
+
+#define LATE_NAME "interned after the background thread's last look"
 
 static void write_a_run(struct tp_spool *spool)
 {
@@ -161,6 +162,7 @@ static void write_a_run(struct tp_spool *spool)
     fill_chunk(spool, 1, 1, 5, 1200);
     fill_chunk(spool, 3, 0, 1, 1400);
     tp_spool_tend(spool);
+    ck_assert_uint_eq(tp_intern(spool->names, LATE_NAME, strlen(LATE_NAME)), 1);
 }
 
 START_TEST(what_a_dead_process_had_is_read)
@@ -184,6 +186,8 @@ START_TEST(what_a_dead_process_had_is_read)
         ck_assert_uint_eq(begins_of(3), 1);
         ck_assert_uint_eq(in.from_chunks, 5 + 7 + 1);
         ck_assert_uint_eq(in.cycles[1].end, 1402);
+        size_t bytes;
+        ck_assert_str_eq(tp_intern_text(in.spool.names, 1, &bytes), LATE_NAME);
     }
     tp_spool_in_close(&in, folder_fd, name, true);
     remove_folder();
@@ -232,7 +236,9 @@ START_TEST(other_files_are_told_apart)
     static char nothing[sizeof(struct tp_spool_state) + TP_PAGE];
     make_folder();
     make_file(nothing, 0);
-    ck_assert_int_eq(open_dead(), -EBUSY); /* it may just be made */
+    int maker = openat(folder_fd, name, O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(open_dead(), -EBUSY); /* it is just being made */
+    close(maker);
     make_file("text", 4);
     ck_assert_int_eq(open_dead(), -EINVAL);
     struct tp_spool_header *header = (struct tp_spool_header *)nothing;
