@@ -20,6 +20,7 @@
 #define POLL_MAX_MS 5
 #define IDLE_MS 3600000 /* nothing is recorded: whatever changes wakes this thread */
 #define GRACE_NS 1000000
+#define DISK_PERIOD_NS 50000000
 
 static sem_t wake, finished;
 static pthread_t thread_id;
@@ -313,6 +314,17 @@ static uint64_t own_cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Chunks are not in the file of a spool on a disk: there what lies in those that are not full is fetched now and then, lest
+ * it die with the process. */
+static void take_what_would_die(void)
+{
+    static uint64_t next;
+    if (tp_session.spool.kind != TP_SPOOL_DISK || !(tp_hooks_active() & TP_HOOK_RECORD) || monotonic_ns() < next)
+        return;
+    take_all();
+    next = monotonic_ns() + DISK_PERIOD_NS;
+}
+
 static void *drain_main(void *nothing)
 {
     (void)nothing;
@@ -320,6 +332,7 @@ static void *drain_main(void *nothing)
     const char *how;
     while (!(how = atomic_load(&finish_how))) {
         bool busy = take_sealed();
+        take_what_would_die();
         tp_session.spool.state->process.saw_backward = atomic_load(&tp_session.saw_backward);
         tp_spool_tend(&tp_session.spool);
         tend_cycles();

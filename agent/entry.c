@@ -39,28 +39,29 @@ static bool is_ours(const char *variable)
     return strncmp(variable, "TPROF_", 6) == 0 || strncmp(variable, "ENABLE_PYTORCH_EXECUTION_TRACE", 30) == 0;
 }
 
-static void tell(const struct tp_error *lines, unsigned count, enum tp_log_level level)
+/* Behind the last line stands what follows from them. */
+static void tell(const struct tp_error *lines, unsigned count, enum tp_log_level level, const char *consequence)
 {
     for (unsigned i = 0; i < count && i < TP_SETTINGS_MAX_LINES; i++) {
         char line[800];
         tp_error_line(&lines[i], line, sizeof line);
-        tp_log(level, "%s", line);
+        tp_log(level, "%s%s", line, i + 1 == count ? consequence : "");
     }
     if (count > TP_SETTINGS_MAX_LINES)
-        tp_log(level, "and %u more such lines", count - TP_SETTINGS_MAX_LINES);
+        tp_log(level, "and %u more such lines%s", count - TP_SETTINGS_MAX_LINES, consequence);
 }
 
 static struct tp_settings_report report;
 
-/* True when the settings can be used; what is wrong with them has been said. */
-static bool load_settings(void)
+/* True when the settings can be used; what is wrong with them has been said, and what follows from it. */
+static bool load_settings(const char *consequence)
 {
     static struct tp_arena arena; /* the texts of the settings live as long as the process */
     memset(&report, 0, sizeof report);
     bool good = tp_settings_load(&settings, variables, &arena, &report) == 0;
     tp_log_set_level(settings.log);
     if (!good)
-        tell(report.error, report.errors, TP_LOG_QUIET);
+        tell(report.error, report.errors, TP_LOG_QUIET, consequence);
     return good;
 }
 
@@ -70,13 +71,9 @@ static void library_loaded(void)
     if (seen)
         return;
     seen = true;
-    if (!load_settings()) {
-        tp_log(TP_LOG_QUIET, "stays out because of the above; the program runs");
+    if (!load_settings("; tprof stays out, the program runs") || !settings.enabled)
         return;
-    }
-    if (!settings.enabled)
-        return;
-    tell(report.note, report.notes, TP_LOG_WARN);
+    tell(report.note, report.notes, TP_LOG_WARN, "");
     if (tp_session_attach(&settings, collectors, &tp_live_outputs) == 0)
         tp_process_init();
 }
@@ -106,7 +103,7 @@ __attribute__((constructor)) static void on_load(void)
             variables[count] = *v;
             make_config_absolute(&variables[count++]);
         }
-    if (count > 0 && tp_settings_strict(variables) && !load_settings())
+    if (count > 0 && tp_settings_strict(variables) && !load_settings(""))
         _exit(EXIT_BAD_SETTING);
     tp_hooks_library_loaded = library_loaded;
 }

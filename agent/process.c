@@ -28,7 +28,8 @@ static void finish(const char *how)
 {
     tp_drain_ask_finish(how);
     if (!tp_drain_wait_finished(WAIT_MS))
-        tp_log(TP_LOG_WARN, "the files were not complete %d s after the program ended (%s); gave up", WAIT_MS / 1000, how);
+        tp_log(TP_LOG_WARN, "the files were not complete %d s after the program ended (%s); gave up%s", WAIT_MS / 1000, how,
+               tp_session.spool.path[0] ? ": tprof recover, or the next process, writes the rest" : "");
 }
 
 void tp_process_leave(const char *how)

@@ -5,7 +5,9 @@
 
 static const char where[] = "TPROF_STEP";
 static const char accepted[] = "auto, optimizer, dataloader, range:NAME, python:QUALIFIED.NAME, "
-                               "every:TIME (a whole number and ns, us, ms, s or min), none";
+                               "every:TIME (a whole number and ns, us, ms, s or min; at least 1ms), none";
+
+#define PERIOD_MIN_NS 1000000 /* a window a step makes a file a step: shorter ones could not be written as fast as they come */
 
 static int parse_period(const char *text, uint64_t *ret_ns)
 {
@@ -21,7 +23,9 @@ static int parse_period(const char *text, uint64_t *ret_ns)
     }
     for (size_t i = 0; i < TP_COUNT(units); i++) {
         if (strcmp(unit, units[i].name) == 0)
-            return count == 0 || __builtin_mul_overflow(count, units[i].ns, ret_ns) ? -EINVAL : 0;
+            return count == 0 || __builtin_mul_overflow(count, units[i].ns, ret_ns) ? -EINVAL
+                   : *ret_ns < PERIOD_MIN_NS                                        ? -ERANGE
+                                                                                    : 0;
     }
     return -EINVAL;
 }
@@ -52,10 +56,13 @@ int tp_step_rule_parse(const char *text, struct tp_step_rule *ret_rule, struct t
         if (strncmp(text, prefixes[i].name, length) != 0)
             continue;
         struct tp_step_rule rule = {.kind = prefixes[i].kind};
+        int failed = 0;
         if (rule.kind != TP_STEP_EVERY)
             rule.name = text + length;
-        else if (parse_period(text + length, &rule.period_ns) < 0) {
-            tp_error_set(error, where, accepted, "'%s' is not a time", text + length);
+        else
+            failed = parse_period(text + length, &rule.period_ns);
+        if (failed) {
+            tp_error_set(error, where, accepted, failed == -ERANGE ? "'%s' is too short" : "'%s' is not a time", text + length);
             return -EINVAL;
         }
         if (rule.name && rule.name[0] == '\0') {

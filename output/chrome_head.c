@@ -111,6 +111,22 @@ static bool is_reserved(const struct member *member)
     return false;
 }
 
+static void tell_reserved(const char *setting, const struct member *member)
+{
+    if (is_reserved(member))
+        tp_log(TP_LOG_WARN, "%s: \"%.*s\" is a key of every trace, and is left out; any other is taken", setting,
+               (int)(member->key_bytes < 64 ? member->key_bytes : 64), member->key);
+}
+
+void tp_chrome_tell_reserved(const struct tp_settings *settings)
+{
+    struct member member;
+    for (const char *at = settings->metadata; (at = next_pair(at, &member));)
+        tell_reserved("TPROF_METADATA", &member);
+    for (const char *at = settings->metadata_json; at && (at = next_member(at, &member));)
+        tell_reserved("TPROF_METADATA_JSON", &member);
+}
+
 static bool user_sets(const struct tp_settings *settings, const char *name)
 {
     struct member member;

@@ -37,6 +37,7 @@ struct tp_delivery {
     struct tp_arena arena, step_arena;
     struct tp_step_times steps;
     struct tp_averages *averages;
+    bool averages_missed; /* there was no memory for those of a cycle */
     struct tp_report_cycle *cycles;
     size_t cycle_count;
     uint64_t cycles_left_out, left_out_lost_before;
@@ -208,13 +209,15 @@ static struct tp_step_span *spans_of(const struct tp_cycle *cycle, const struct 
     return spans;
 }
 
-/* A log that was too small has let the oldest blocks go: the window begins with the first step that is whole. */
-static uint64_t first_whole(const struct tp_cycle *cycle)
+/* A log that was too small has let the oldest blocks go: the window begins with the first step that is whole, if anything was
+ * recorded in such a one; else with the oldest record. */
+static uint64_t first_whole(const struct tp_cycle *cycle, struct tp_cycle_source *source)
 {
     if (cycle->dropped_until < cycle->begin)
         return cycle->begin;
-    for (size_t i = 0; i < cycle->edge_count; i++)
-        if (cycle->edges[i].time > cycle->dropped_until && cycle->edges[i].time < cycle->end)
+    for (size_t i = 0; i + 1 < cycle->edge_count; i++)
+        if (cycle->edges[i].time > cycle->dropped_until &&
+            tp_cycle_source_begins(source, cycle, cycle->edges[i].time, cycle->edges[cycle->edge_count - 1].time) > 0)
             return cycle->edges[i].time;
     return cycle->dropped_until + 1;
 }
@@ -238,7 +241,7 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
         tp_log(TP_LOG_WARN, "no memory to write cycle %llu", (unsigned long long)cycle->number);
         return;
     }
-    uint64_t begin = first_whole(cycle);
+    uint64_t begin = first_whole(cycle, &source);
     uint64_t lost = cycle->dropped;
     if (begin > cycle->begin)
         lost += tp_cycle_source_begins(&source, cycle, cycle->begin, begin);
@@ -306,8 +309,13 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
                                        .context = &writing};
     struct tp_model_counts counts;
     bool is_whole = tp_model_run(&options, &counts) == 0;
-    if (!is_whole && !is_stopped(run))
-        tp_log(TP_LOG_WARN, "cycle %llu is not complete: out of memory", (unsigned long long)cycle->number);
+    if (!is_whole && !is_stopped(run)) {
+        tp_log(TP_LOG_WARN, "cycle %llu is not complete: out of memory (TPROF_BUFFER_MB)", (unsigned long long)cycle->number);
+        uint64_t all = tp_cycle_source_begins(&source, cycle, begin, cycle->end);
+        counts.lost = all > counts.kept ? all - counts.kept : 0;
+        report.partial = true;
+        report.partial_why = "there was no memory to write all of it (TPROF_BUFFER_MB)";
+    }
     counts.lost += cycle->untold;
     for (size_t i = 0; i < writing.count; i++) {
         struct output *output = &writing.outputs[i];
@@ -316,6 +324,8 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
             continue;
         if (is_stopped(run))
             output->failed = -ECANCELED;
+        output->report.partial = report.partial;
+        output->report.partial_why = report.partial_why;
         if (!output->failed)
             output->failed = output->writer->end(output->state, &counts);
         if (output->failed) {
@@ -332,6 +342,8 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
     }
     if (writing.averages && tp_averages_end(writing.averages) == 0 && run->averages)
         tp_averages_merge(run->averages, writing.averages);
+    else
+        run->averages_missed = true;
     run->totals.kept += counts.kept;
     *told = (struct tp_report_cycle){.number = cycle->number,
                                      .window_begin_ns = report.window_begin_ns,
@@ -435,7 +447,8 @@ void tp_delivery_finish(struct tp_delivery *run, const struct tp_delivery_end *e
                                    .clock_begin = process->attached,
                                    .clock_end = end->clock,
                                    .map = tp_clock_map_between(&process->attached, &end->clock),
-                                   .averages = run->averages,
+                                   .averages = run->averages_missed && run->averages && tp_averages_count(run->averages) == 0 ? NULL
+                                                                                                              : run->averages,
                                    .steps = &run->steps,
                                    .cycles = run->cycles,
                                    .cycle_count = run->cycle_count,

@@ -10,6 +10,7 @@
 #include "../agent/drain.h"
 #include "../agent/log.h"
 #include "../agent/spool_in.h"
+#include "chrome_head.h"
 #include "delivery.h"
 #include "folder.h"
 #include "recover.h"
@@ -72,6 +73,7 @@ static int prepare(void)
                                      .pytorch = process->pytorch,
                                      .observed = process->observed,
                                      .command = process->command[0] ? process->command : NULL};
+    tp_chrome_tell_reserved(tp_session.settings);
     delivery = tp_delivery_new(&of);
     return delivery ? 0 : -ENOMEM;
 }
