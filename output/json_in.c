@@ -356,6 +356,7 @@ enum tp_json_token tp_json_in_next(struct tp_json_in *in)
     in->offset = offset_of(in);
     if (in->state == FAILED)
         return TP_JSON_FAILED;
+    in->ends_between = byte == NO_BYTE && (in->state == AFTER_VALUE || in->state == FIRST_VALUE);
     if (in->state == AFTER_VALUE) {
         if (byte == (in_object(in) ? '}' : ']'))
             return close_form(in);
@@ -365,6 +366,7 @@ enum tp_json_token tp_json_in_next(struct tp_json_in *in)
         in->state = in_object(in) ? NEXT_KEY : VALUE;
         byte = peek_token(in);
         in->offset = offset_of(in);
+        in->ends_between = byte == NO_BYTE;
     }
     switch ((enum state)in->state) {
     case FIRST_KEY:

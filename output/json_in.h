@@ -39,6 +39,7 @@ struct tp_json_in {
     /* Of the failure. */
     const char *flaw;     /* what is wrong */
     int status;           /* -EINVAL: the text; else the source's failure */
+    bool ends_between;    /* the text ends where a value was due, or behind one: nothing was cut in two */
     uint64_t flaw_offset; /* where, counted from 0; */
     uint64_t flaw_line, flaw_column; /* and from 1, in bytes */
     /* Private. */

@@ -159,9 +159,12 @@ static bool read_args(struct reader *reader)
         return tp_json_in_skip(json);
     if (token != TP_JSON_OBJECT)
         return token != TP_JSON_FAILED;
+    event->has_args = true;
     while ((token = tp_json_in_next(json)) == TP_JSON_KEY) {
         bool fine;
-        if (is(json, "Ev Idx")) {
+        if (is(json, "correlation")) {
+            fine = read_integer(json, &event->has_correlation, &event->correlation);
+        } else if (is(json, "Ev Idx")) {
             fine = read_integer(json, &event->has_index, &event->index);
         } else if (is(json, "Sequence number")) {
             fine = read_integer(json, &event->has_sequence, &event->sequence);
@@ -176,6 +179,29 @@ static bool read_args(struct reader *reader)
         }
         if (!fine)
             return false;
+    }
+    return token == TP_JSON_OBJECT_END;
+}
+
+/* {"local": ID} or {"global": ID} */
+static bool read_id2(struct reader *reader)
+{
+    struct tp_json_in *json = reader->json;
+    enum tp_json_token token = tp_json_in_next(json);
+    if (token != TP_JSON_OBJECT) {
+        reader->event->flaws |= TP_TRACE_BAD_PLACE;
+        return token == TP_JSON_ARRAY ? tp_json_in_skip(json) : token != TP_JSON_FAILED;
+    }
+    while ((token = tp_json_in_next(json)) == TP_JSON_KEY) {
+        bool is_local = is(json, "local");
+        if (!is_local && !is(json, "global")) {
+            if (!skip_value(json))
+                return false;
+            continue;
+        }
+        if (!read_text(reader, &reader->event->id, true, TP_TRACE_BAD_PLACE))
+            return false;
+        reader->event->id_is_local = is_local;
     }
     return token == TP_JSON_OBJECT_END;
 }
@@ -196,6 +222,8 @@ static bool read_member(struct reader *reader, struct tp_trace_text *phase, stru
         return read_text(reader, &event->tid, true, TP_TRACE_BAD_PLACE);
     if (is(json, "id"))
         return read_text(reader, &event->id, true, TP_TRACE_BAD_PLACE);
+    if (is(json, "id2"))
+        return read_id2(reader);
     if (is(json, "bp"))
         return read_text(reader, bind, true, 0);
     if (is(json, "ts"))
@@ -227,6 +255,7 @@ static int read_event(struct reader *reader, enum tp_json_token token)
     event->phase = 0;
     event->has_ts = event->has_dur = event->encloses = false;
     event->has_index = event->has_sequence = event->has_forward_thread = event->unfinished = false;
+    event->id_is_local = event->has_args = event->has_correlation = false;
     event->ts_ns = event->dur_ns = 0;
     struct tp_trace_text *texts[] = {&event->name, &event->cat, &event->pid, &event->tid, &event->id};
     for (size_t i = 0; i < TP_COUNT(texts); i++)
@@ -251,11 +280,15 @@ static int read_event(struct reader *reader, enum tp_json_token token)
     return reader->options->event ? reader->options->event(reader->options->context, event) : 0;
 }
 
-static int read_events(struct reader *reader)
+static int read_events(struct reader *reader, bool may_end_open)
 {
     reader->result->found_events = true;
     enum tp_json_token token;
     while ((token = tp_json_in_next(reader->json)) != TP_JSON_ARRAY_END) {
+        if (token == TP_JSON_FAILED && may_end_open && reader->json->ends_between && reader->json->status == -EINVAL) {
+            reader->result->is_open = true;
+            return 0;
+        }
         if (token == TP_JSON_FAILED)
             return -EINVAL;
         int status = read_event(reader, token);
@@ -309,7 +342,7 @@ static int read_members(struct reader *reader)
         if (token == TP_JSON_FAILED)
             return -EINVAL;
         if (token == TP_JSON_ARRAY) {
-            status = events ? read_events(reader) : tp_json_in_skip(json) ? 0 : -EINVAL;
+            status = events ? read_events(reader, false) : tp_json_in_skip(json) ? 0 : -EINVAL;
         } else if (token == TP_JSON_OBJECT) {
             ends[++depth] = length;
         } else if (reader->options->member) {
@@ -325,10 +358,10 @@ static int read_trace(struct reader *reader)
     enum tp_json_token token = tp_json_in_next(reader->json);
     int status = 0;
     if (token == TP_JSON_ARRAY)
-        status = read_events(reader);
+        status = read_events(reader, true);
     else if (token == TP_JSON_OBJECT)
         status = read_members(reader);
-    if (status < 0)
+    if (status < 0 || reader->result->is_open)
         return status;
     return token != TP_JSON_FAILED && tp_json_in_next(reader->json) == TP_JSON_END ? 0 : -EINVAL;
 }
@@ -343,7 +376,7 @@ int tp_trace_in_read(const struct tp_trace_in_options *options, struct tp_arena 
         return -ENOMEM;
     *reader = (struct reader){.json = json, .options = options, .result = ret, .event = event};
     int status = read_trace(reader);
-    if (json->flaw) {
+    if (json->flaw && !ret->is_open) {
         ret->flaw = json->flaw;
         ret->offset = json->flaw_offset;
         ret->line = json->flaw_line;

@@ -1,6 +1,7 @@
 /*
  * trace_in.h: reads a Chrome trace (Trace Event Format), ours, torch's or another's, as a stream: each event once, in
- * the order of the file, in fixed memory. Both forms are read: an object with traceEvents, and a bare array of events.
+ * the order of the file, in fixed memory. Both forms are read: an object with traceEvents, and a bare array of events,
+ * which the format allows to end without its bracket.
  *
  * The reader says what stands there and what is odd about a single event; what events mean together is the caller's.
  */
@@ -37,8 +38,11 @@ struct tp_trace_event {
     char phase;      /* 0 if it is bad */
     bool has_ts, has_dur, encloses; /* encloses: "bp":"e" */
     int64_t ts_ns, dur_ns;
-    struct tp_trace_text name, cat, pid, tid, id;
+    struct tp_trace_text name, cat, pid, tid, id; /* id: that of id2, if there is one */
+    bool id_is_local; /* id2 with "local": of its process alone */
     /* Of args. */
+    bool has_args, has_correlation;
+    int64_t correlation; /* of a call and the device's work that it asked for */
     bool has_index, has_sequence, has_forward_thread, unfinished;
     int64_t index, sequence, forward_thread; /* Ev Idx, Sequence number, Fwd thread id */
 };
@@ -58,6 +62,7 @@ struct tp_trace_in_options {
 struct tp_trace_in_result {
     uint64_t events;    /* whole ones */
     bool found_events;  /* there was a traceEvents, or an array */
+    bool is_open;       /* an array that ends without its bracket */
     const char *flaw;   /* what is wrong with the JSON, or NULL; */
     uint64_t offset, line, column; /* and where */
 };

@@ -17,11 +17,12 @@ static const char help[] =
     "Says whether a Chrome trace (.json or .json.gz; tprof's, PyTorch's or another's) is sound: valid JSON and UTF-8;\n"
     "events with all that their kind needs, once; slices that nest; flows with a start and an end at slices, in "
     "order;\n"
-    "unique Ev Idx; steps in order; everything inside the record window; and, where tprof wrote it, all that it kept.\n"
+    "nothing before what caused it; unique Ev Idx; steps in order; everything inside the record window; and, where\n"
+    "tprof wrote it, all that it kept.\n"
     "\n"
     "Each finding is one line: kind, number of the event (from 0), byte in the file (after decompression), what is "
     "wrong;\n"
-    "at most 20 of a kind, then their number.\n"
+    "at most 20 of a kind, then their number. A note tells of what is odd and no fault: known habits of other writers.\n"
     "\n"
     "  --json   one JSON object on stdout instead\n"
     "  --help   this text\n"
@@ -34,6 +35,7 @@ struct check {
     struct findings findings;
     struct tp_trace_in_result result;
     struct judge_counts counts;
+    const char *what_else; /* a file without traceEvents */
 };
 
 static ssize_t read_descriptor(void *context, void *bytes, size_t count)
@@ -71,8 +73,14 @@ static int check_bytes(struct check *check, int descriptor, struct tp_arena *are
     }
     if (status < 0)
         return status;
-    if (!result->found_events)
-        findings_add(&check->findings, FINDING_TOP_LEVEL, NO_PLACE, 0, "there is no traceEvents");
+    if (!result->found_events) {
+        check->what_else = judge_what_else(judge);
+        findings_add(&check->findings, FINDING_TOP_LEVEL, NO_PLACE, NO_PLACE, "%s", check->what_else);
+        return 0;
+    }
+    if (result->is_open)
+        findings_note(&check->findings, NOTE_OPEN_ARRAY, NO_PLACE, NO_PLACE,
+                      "the array has no end, as the format allows; the program may have been killed");
     judge_end(judge, &check->counts);
     return 0;
 }
@@ -95,6 +103,10 @@ static int check_file(struct check *check)
 
 static void print_text(const struct check *check, uint64_t total)
 {
+    if (check->what_else) {
+        printf("%s: no Chrome trace: %s\n", check->path, check->what_else);
+        return;
+    }
     findings_print(&check->findings, stdout);
     if (check->result.flaw) {
         printf("%s: not sound; nothing is known of what follows after %llu events, and what they mean together was not "

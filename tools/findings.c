@@ -17,7 +17,9 @@ const char *finding_kind_name(enum finding_kind kind)
         [FINDING_NESTING] = "nesting",
         [FINDING_DUPLICATE] = "duplicate",
         [FINDING_BEGIN_END] = "begin-end",
+        [FINDING_ASYNC] = "async",
         [FINDING_FLOW] = "flow",
+        [FINDING_CAUSALITY] = "causality",
         [FINDING_INDEX] = "index",
         [FINDING_STEP] = "step",
         [FINDING_COUNT] = "count",
@@ -26,21 +28,42 @@ const char *finding_kind_name(enum finding_kind kind)
     return names[kind];
 }
 
+static const char *const note_names[NOTE_KINDS] = {
+    [NOTE_OPEN_ARRAY] = "open-array", [NOTE_EARLY] = "early",   [NOTE_COARSE] = "coarse",
+    [NOTE_LAYERS] = "layers",         [NOTE_DEVICE] = "device", [NOTE_HALF_FLOW] = "half-flow",
+};
+
+static struct finding finding_of(uint64_t event, uint64_t offset, const char *format, va_list arguments)
+{
+    char text[1024];
+    vsnprintf(text, sizeof text, format, arguments);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?'; /* a name may hold anything; a finding is one line */
+    return (struct finding){event, offset, strdup(text)};
+}
+
 void findings_add(struct findings *findings, enum finding_kind kind, uint64_t event, uint64_t offset,
                   const char *format, ...)
 {
     uint64_t at = findings->count[kind]++;
     if (at >= FINDINGS_SHOWN)
         return;
-    char text[1024];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    findings->shown[kind][at] = finding_of(event, offset, format, arguments);
     va_end(arguments);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?'; /* a name may hold anything; a finding is one line */
-    findings->shown[kind][at] = (struct finding){event, offset, strdup(text)};
+}
+
+void findings_note(struct findings *findings, enum note_kind kind, uint64_t event, uint64_t offset, const char *format,
+                   ...)
+{
+    if (findings->note_count[kind]++ > 0)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    findings->first_note[kind] = finding_of(event, offset, format, arguments);
+    va_end(arguments);
 }
 
 uint64_t findings_total(const struct findings *findings)
@@ -51,22 +74,35 @@ uint64_t findings_total(const struct findings *findings)
     return total;
 }
 
+static void print_finding(const struct finding *finding, FILE *file)
+{
+    if (finding->event != NO_PLACE)
+        fprintf(file, "event %llu, ", (unsigned long long)finding->event);
+    if (finding->offset != NO_PLACE)
+        fprintf(file, "byte %llu: ", (unsigned long long)finding->offset);
+    fprintf(file, "%s\n", finding->text ? finding->text : "(no memory for the text)");
+}
+
 void findings_print(const struct findings *findings, FILE *file)
 {
     for (unsigned kind = 0; kind < FINDING_KINDS; kind++) {
         const char *name = finding_kind_name((enum finding_kind)kind);
         uint64_t count = findings->count[kind], shown = count < FINDINGS_SHOWN ? count : FINDINGS_SHOWN;
         for (uint64_t i = 0; i < shown; i++) {
-            const struct finding *finding = &findings->shown[kind][i];
             fprintf(file, "%s: ", name);
-            if (finding->event != NO_PLACE)
-                fprintf(file, "event %llu, ", (unsigned long long)finding->event);
-            if (finding->offset != NO_PLACE)
-                fprintf(file, "byte %llu: ", (unsigned long long)finding->offset);
-            fprintf(file, "%s\n", finding->text ? finding->text : "(no memory for the text)");
+            print_finding(&findings->shown[kind][i], file);
         }
         if (count > shown)
             fprintf(file, "%s: and %llu more\n", name, (unsigned long long)(count - shown));
+    }
+    for (unsigned kind = 0; kind < NOTE_KINDS; kind++) {
+        uint64_t count = findings->note_count[kind];
+        if (count == 0)
+            continue;
+        fprintf(file, "note: %s: ", note_names[kind]);
+        if (count > 1)
+            fprintf(file, "%llu times, first ", (unsigned long long)count);
+        print_finding(&findings->first_note[kind], file);
     }
 }
 
@@ -77,6 +113,18 @@ void print_json_string(const char *text, FILE *file)
     size_t length = escaped ? tp_json_escape(escaped, text, bytes) : 0;
     fprintf(file, "\"%.*s\"", (int)length, escaped ? escaped : "");
     free(escaped);
+}
+
+/* The members that place and name it, and the closing brace. */
+static void print_finding_json(const struct finding *finding, FILE *file)
+{
+    if (finding->event != NO_PLACE)
+        fprintf(file, "\"event\":%llu,", (unsigned long long)finding->event);
+    if (finding->offset != NO_PLACE)
+        fprintf(file, "\"byte\":%llu,", (unsigned long long)finding->offset);
+    fprintf(file, "\"text\":");
+    print_json_string(finding->text ? finding->text : "", file);
+    fprintf(file, "}");
 }
 
 void findings_print_json(const struct findings *findings, FILE *file)
@@ -94,17 +142,20 @@ void findings_print_json(const struct findings *findings, FILE *file)
     comma = "";
     for (unsigned kind = 0; kind < FINDING_KINDS; kind++)
         for (uint64_t i = 0; i < findings->count[kind] && i < FINDINGS_SHOWN; i++) {
-            const struct finding *finding = &findings->shown[kind][i];
             fprintf(file, "%s\n{\"kind\":\"%s\",", comma, finding_kind_name((enum finding_kind)kind));
-            if (finding->event != NO_PLACE)
-                fprintf(file, "\"event\":%llu,", (unsigned long long)finding->event);
-            if (finding->offset != NO_PLACE)
-                fprintf(file, "\"byte\":%llu,", (unsigned long long)finding->offset);
-            fprintf(file, "\"text\":");
-            print_json_string(finding->text ? finding->text : "", file);
-            fprintf(file, "}");
+            print_finding_json(&findings->shown[kind][i], file);
             comma = ",";
         }
+    fprintf(file, "],\"notes\":[");
+    comma = "";
+    for (unsigned kind = 0; kind < NOTE_KINDS; kind++) {
+        if (findings->note_count[kind] == 0)
+            continue;
+        fprintf(file, "%s\n{\"kind\":\"%s\",\"count\":%llu,", comma, note_names[kind],
+                (unsigned long long)findings->note_count[kind]);
+        print_finding_json(&findings->first_note[kind], file);
+        comma = ",";
+    }
     fprintf(file, "]");
 }
 
@@ -113,4 +164,6 @@ void findings_free(struct findings *findings)
     for (size_t kind = 0; kind < FINDING_KINDS; kind++)
         for (size_t i = 0; i < FINDINGS_SHOWN; i++)
             free(findings->shown[kind][i].text);
+    for (size_t kind = 0; kind < NOTE_KINDS; kind++)
+        free(findings->first_note[kind].text);
 }

@@ -29,6 +29,9 @@ void judge_free(struct judge *judge)
     free(judge->rows);
     free(judge->row_slots);
     free(judge->flows);
+    free(judge->asyncs);
+    free(judge->works);
+    trace_names_free(&judge->names);
     free(judge->steps);
     free(judge);
 }
@@ -171,13 +174,15 @@ static bool is_text(const struct tp_trace_text *text, const char *wanted)
 /* Has what its phase cannot do without. */
 static bool is_complete(struct judge *judge, const struct tp_trace_event *event)
 {
-    bool timed = strchr("BEXiIstf", event->phase), named = strchr("BXiIstf", event->phase),
-         flow = strchr("stf", event->phase);
+    bool timed = strchr("BEXiIstfCbneSTpFNOD", event->phase), placed = strchr("BEXiIstf", event->phase),
+         named = strchr("BXiIstfCM", event->phase), same = strchr("stfbneSTpFNOD", event->phase);
     const char *lacks = timed && !event->has_ts                           ? "ts is missing"
-                        : timed && (!event->pid.there || !event->tid.there) ? "pid or tid is missing"
+                        : placed && (!event->pid.there || !event->tid.there) ? "pid or tid is missing"
+                        : timed && !event->pid.there                        ? "pid is missing"
                         : named && !event->name.there                       ? "name is missing"
                         : event->phase == 'X' && !event->has_dur            ? "dur is missing"
-                        : flow && !event->id.there                          ? "id is missing"
+                        : event->phase == 'C' && !event->has_args           ? "args are missing"
+                        : same && !event->id.there                          ? "id is missing"
                                                                             : NULL;
     /* What is there but wrong was said. */
     if (lacks && !(event->flaws & (TP_TRACE_BAD_TIME | TP_TRACE_FAR_TIME | TP_TRACE_BAD_TEXT | TP_TRACE_BAD_PLACE)))
@@ -207,8 +212,44 @@ static int see_step(struct judge *judge, const struct tp_trace_event *event)
     if (!grow(&judge->steps, judge->step_count, &judge->step_capacity, sizeof *judge->steps))
         return -ENOMEM;
     judge->steps[judge->step_count++] = (struct step){
-        .process = event->pid.hash, .ns = event->ts_ns, .number = number, .offset = event->offset,
+        .process = event->pid.hash, .ns = event->ts_ns, .end_ns = event->ts_ns + event->dur_ns, .number = number, .offset = event->offset,
         .index = event->has_index ? event->index : -1, .event = (uint32_t)event->number,
+    };
+    return 0;
+}
+
+static enum layer layer_of(const struct tp_trace_event *event)
+{
+    static const struct {
+        const char *category;
+        enum layer layer;
+    } layers[] = {
+        {"cpu_op", LAYER_OPERATORS},     {"user_annotation", LAYER_OPERATORS}, {"python_function", LAYER_PYTHON},
+        {"cuda_runtime", LAYER_CALLS},   {"cuda_driver", LAYER_CALLS},         {"xpu_runtime", LAYER_CALLS},
+        {"xpu_driver", LAYER_CALLS},     {"mtia_runtime", LAYER_CALLS},        {"privateuse1_runtime", LAYER_CALLS},
+        {"privateuse1_driver", LAYER_CALLS},
+        {"kernel", LAYER_DEVICE},        {"gpu_memcpy", LAYER_DEVICE},         {"gpu_memset", LAYER_DEVICE},
+        {"cuda_sync", LAYER_DEVICE},     {"cuda_event", LAYER_DEVICE},         {"gpu_user_annotation", LAYER_DEVICE},
+        {"overhead", LAYER_OVERHEAD},
+    };
+    for (size_t i = 0; i < TP_COUNT(layers); i++)
+        if (is_text(&event->cat, layers[i].category))
+            return layers[i].layer;
+    return LAYER_OTHER;
+}
+
+/* A call, or what it asked the device for. A wait's own record is neither: it may begin before the call that it is of. */
+static int see_work(struct judge *judge, const struct tp_trace_event *event, const struct slice *slice)
+{
+    bool is_device = is_text(&event->cat, "kernel") || is_text(&event->cat, "gpu_memcpy") ||
+                     is_text(&event->cat, "gpu_memset");
+    if (!event->has_correlation || (!is_device && slice->layer != LAYER_CALLS))
+        return 0;
+    if (!grow(&judge->works, judge->work_count, &judge->work_capacity, sizeof *judge->works))
+        return -ENOMEM;
+    judge->works[judge->work_count++] = (struct work){
+        .correlation = event->correlation, .ns = event->ts_ns, .process = event->pid.hash, .offset = event->offset,
+        .event = (uint32_t)event->number, .name = slice->name, .is_device = is_device,
     };
     return 0;
 }
@@ -225,29 +266,31 @@ static int see_complete(struct judge *judge, const struct tp_trace_event *event)
                      "dur is negative: %lld ns (name '%s')", (long long)event->dur_ns, event->name.text);
         return 0;
     }
-    int64_t at = row_of(judge, event);
-    if (at < 0)
-        return (int)at;
+    int64_t at = row_of(judge, event), name = trace_names_number(&judge->names, &event->name);
+    if (at < 0 || name < 0)
+        return -ENOMEM;
     struct row *row = &judge->rows[at];
     row->judged_window |= !is_text(&event->cat, "Trace");
-    struct slice slice = {event->ts_ns, event->dur_ns, event->offset, (uint32_t)event->number,
-                          (uint32_t)event->name.hash};
+    struct slice slice = {.start_ns = event->ts_ns, .duration_ns = event->dur_ns, .offset = event->offset,
+                          .layer = layer_of(event), .event = (uint32_t)event->number, .name = (uint32_t)name};
     int status = add_slice(judge, row, &slice);
+    if (status == 0)
+        status = see_work(judge, event, &slice);
     return status == 0 && annotation ? see_step(judge, event) : status;
 }
 
 static int see_begin_end(struct judge *judge, const struct tp_trace_event *event)
 {
-    int64_t at = row_of(judge, event);
-    if (at < 0)
-        return (int)at;
+    int64_t at = row_of(judge, event), name = trace_names_number(&judge->names, &event->name);
+    if (at < 0 || name < 0)
+        return -ENOMEM;
     struct row *row = &judge->rows[at];
     row->judged_window = true;
     if (event->phase == 'B') {
         if (!grow(&row->open, row->open_count, &row->open_capacity, sizeof *row->open))
             return -ENOMEM;
         row->open[row->open_count++] =
-            (struct open_slice){event->ts_ns, event->offset, event->name.hash, (uint32_t)event->number};
+            (struct open_slice){event->ts_ns, event->offset, (uint32_t)event->number, (uint32_t)name};
         return 0;
     }
     if (row->open_count == 0) {
@@ -255,22 +298,24 @@ static int see_begin_end(struct judge *judge, const struct tp_trace_event *event
         return 0;
     }
     const struct open_slice *open = &row->open[--row->open_count];
-    if (event->name.there && event->name.hash != open->name_hash)
+    if (event->name.there && name != open->name)
         findings_add(judge->findings, FINDING_BEGIN_END, event->number, event->offset,
-                     "ends another name than event %u began (name '%s')", open->event, event->name.text);
+                     "ends another name than event %u began, '%s' (name '%s')", open->event,
+                     trace_names_text(&judge->names, open->name), event->name.text);
     if (event->ts_ns < open->start_ns) {
         report(judge, FINDING_BEGIN_END, event, "ends before its begin");
         return 0;
     }
-    struct slice slice = {open->start_ns, event->ts_ns - open->start_ns, open->offset, open->event,
-                          (uint32_t)open->name_hash};
+    struct slice slice = {.start_ns = open->start_ns, .duration_ns = event->ts_ns - open->start_ns,
+                          .offset = open->offset, .event = open->event, .name = open->name};
     return add_slice(judge, row, &slice);
 }
 
 static int see_flow(struct judge *judge, const struct tp_trace_event *event)
 {
-    int64_t row = row_of(judge, event);
-    if (row < 0 || !grow(&judge->flows, judge->flow_count, &judge->flow_capacity, sizeof *judge->flows))
+    int64_t row = row_of(judge, event), name = trace_names_number(&judge->names, &event->name);
+    if (row < 0 || name < 0 ||
+        !grow(&judge->flows, judge->flow_count, &judge->flow_capacity, sizeof *judge->flows))
         return -ENOMEM;
     judge->flows[judge->flow_count++] = (struct flow_event){
         .key = mix(event->cat.hash, event->id.hash),
@@ -278,9 +323,30 @@ static int see_flow(struct judge *judge, const struct tp_trace_event *event)
         .offset = event->offset,
         .event = (uint32_t)event->number,
         .row = (uint32_t)row,
+        .name = (uint32_t)name,
         .phase = event->phase,
         .encloses = event->encloses,
         .fwdbwd = is_text(&event->cat, "fwdbwd"),
+        .to_device = is_text(&event->cat, "ac2g") || is_text(&event->cat, "async_cpu_to_gpu"),
+    };
+    return 0;
+}
+
+static int see_async(struct judge *judge, const struct tp_trace_event *event)
+{
+    int64_t name = trace_names_number(&judge->names, &event->name);
+    if (name < 0 || !grow(&judge->asyncs, judge->async_count, &judge->async_capacity, sizeof *judge->asyncs))
+        return -ENOMEM;
+    uint64_t key = mix(event->cat.hash, event->id.hash);
+    if (event->phase == 'S' || event->phase == 'F') /* the older form also goes by name */
+        key = mix(key, event->name.hash);
+    judge->asyncs[judge->async_count++] = (struct async_event){
+        .key = event->id_is_local ? mix(key, event->pid.hash) : key,
+        .ns = event->ts_ns,
+        .offset = event->offset,
+        .event = (uint32_t)event->number,
+        .name = (uint32_t)name,
+        .is_end = event->phase == 'e' || event->phase == 'F',
     };
     return 0;
 }
@@ -320,6 +386,10 @@ int judge_event(void *context, const struct tp_trace_event *event)
     }
     if (!event->phase || !is_complete(judge, event))
         return 0;
+    judge->has_fine_times |= event->ts_ns % 1000 != 0 || event->dur_ns % 1000 != 0;
+    if (event->has_ts && event->ts_ns < 0)
+        findings_note(judge->findings, NOTE_EARLY, event->number, event->offset,
+                      "ts is negative, which some readers do not take (name '%s')", event->name.text);
     switch (event->phase) {
     case 'X':
         return see_complete(judge, event);
@@ -330,6 +400,11 @@ int judge_event(void *context, const struct tp_trace_event *event)
     case 't':
     case 'f':
         return see_flow(judge, event);
+    case 'b':
+    case 'e':
+    case 'S':
+    case 'F':
+        return see_async(judge, event);
     case 'i':
     case 'I':
         see_instant(judge, event);
@@ -342,6 +417,11 @@ int judge_event(void *context, const struct tp_trace_event *event)
 int judge_member(void *context, const char *path, enum tp_json_token token, const struct tp_json_in *json)
 {
     struct judge *judge = context;
+    judge->has_schema |= strcmp(path, "schema") == 0 && token == TP_JSON_STRING;
+    judge->has_start |= strcmp(path, "start_ts") == 0 && token == TP_JSON_NUMBER;
+    if (strcmp(path, "displayTimeUnit") == 0 &&
+        (token != TP_JSON_STRING || (strcmp(json->text, "ms") != 0 && strcmp(json->text, "ns") != 0)))
+        findings_add(judge->findings, FINDING_TOP_LEVEL, NO_PLACE, json->offset, "displayTimeUnit is neither ms nor ns");
     struct {
         const char *path;
         bool *has;
@@ -369,4 +449,11 @@ int judge_twice(void *context, const char *path, uint64_t offset)
     struct judge *judge = context;
     findings_add(judge->findings, FINDING_TOP_LEVEL, NO_PLACE, offset, "a second member '%s'", path);
     return 0;
+}
+
+const char *judge_what_else(const struct judge *judge)
+{
+    return judge->has_schema && judge->has_start
+               ? "there is no traceEvents; this is an execution trace of PyTorch (schema, nodes)"
+               : "there is no traceEvents";
 }

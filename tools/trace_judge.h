@@ -4,13 +4,16 @@
  *
  *   - an event has what its phase needs; durations are not negative; B and E pair up
  *   - slices of a row (pid, tid) nest strictly, and none stands there twice
- *   - a flow (cat, id) has one start and an end, the end not before the start, each at a slice of its row; a backward
- * operator comes after its forward one
- *   - Ev Idx is unique; the numbers of ProfilerStep# rise with time
+ *   - what is on no row (b and e, S and F, by cat and id) pairs up
+ *   - a flow (cat, id) has one start and an end, the end not before the start, each at a slice of its row
+ *   - a backward operator comes after its forward one, the device's work after the call that asked for it (correlation)
+ *   - Ev Idx is unique; the numbers of ProfilerStep# rise with time, and the steps do not overlap
  *   - slices lie inside the record window, where the file names it
  *   - where tprof wrote the file: kept operators are there, all of them
  *
- * Memory: 32 bytes a slice, 48 a flow event, on the heap.
+ * What other writers are known to do, and readers to bear, is a note and no finding (docs/check.md).
+ *
+ * Memory: 32 bytes a slice, 48 a flow event or a call with a correlation, on the heap.
  */
 #ifndef TP_TRACE_JUDGE_H
 #define TP_TRACE_JUDGE_H
@@ -33,6 +36,9 @@ void judge_free(struct judge *judge);
 int judge_event(void *context, const struct tp_trace_event *event);
 int judge_member(void *context, const char *path, enum tp_json_token token, const struct tp_json_in *json);
 int judge_twice(void *context, const char *path, uint64_t offset);
+
+/* What a file without traceEvents is. */
+const char *judge_what_else(const struct judge *judge);
 
 /* After the last event of a file whose JSON is whole. */
 void judge_end(struct judge *judge, struct judge_counts *ret_counts);

@@ -21,7 +21,7 @@ static int by_start(const void *a, const void *b)
     if (order == 0)
         order = compare_signed(y->duration_ns, x->duration_ns);
     if (order == 0)
-        order = compare(x->name_hash, y->name_hash);
+        order = compare(x->name, y->name);
     return order ? order : compare(x->event, y->event);
 }
 
@@ -36,6 +36,27 @@ static int by_flow(const void *a, const void *b)
 {
     const struct flow_event *x = a, *y = b;
     int order = compare(x->key, y->key);
+    return order ? order : compare(x->event, y->event);
+}
+
+static int by_thing(const void *a, const void *b)
+{
+    const struct async_event *x = a, *y = b;
+    int order = compare(x->key, y->key);
+    if (order == 0)
+        order = compare_signed(x->ns, y->ns);
+    return order ? order : compare(x->event, y->event);
+}
+
+/* Calls before what they asked for. */
+static int by_correlation(const void *a, const void *b)
+{
+    const struct work *x = a, *y = b;
+    int order = compare_signed(x->correlation, y->correlation);
+    if (order == 0)
+        order = compare(x->is_device, y->is_device);
+    if (order == 0)
+        order = compare_signed(x->ns, y->ns);
     return order ? order : compare(x->event, y->event);
 }
 
@@ -57,9 +78,59 @@ static void sort(void *array, size_t count, size_t size, int (*order)(const void
         }
 }
 
+static const char *name_of(const struct judge *judge, uint32_t name)
+{
+    return trace_names_text(&judge->names, name);
+}
+
 static int64_t end_of(const struct slice *slice)
 {
     return slice->start_ns + slice->duration_ns;
+}
+
+/* Times in whole microseconds: what is that close together may nest in truth. */
+static bool is_too_coarse(const struct judge *judge, int64_t ns)
+{
+    return !judge->has_fine_times && ns <= 1000;
+}
+
+static void judge_straddle(struct judge *judge, const struct row *row, const struct slice *outer,
+                           const struct slice *slice)
+{
+    int64_t within = end_of(outer) - slice->start_ns, beyond = end_of(slice) - end_of(outer);
+    enum layer one = outer->layer, other = slice->layer;
+    bool is_device = one == LAYER_DEVICE || other == LAYER_DEVICE || (one == LAYER_OVERHEAD && other == LAYER_OVERHEAD);
+    bool are_apart = one != LAYER_OTHER && other != LAYER_OTHER && one != other && !judge->has_kept;
+    char text[512];
+    snprintf(text, sizeof text,
+             "on row %s / %s, begins %lld ns before the end of event %u, '%s' (byte %llu), and ends %lld ns after it",
+             row->pid, row->tid, (long long)within, outer->event, name_of(judge, outer->name),
+             (unsigned long long)outer->offset, (long long)beyond);
+    const char *name = name_of(judge, slice->name);
+    if (is_device)
+        findings_note(judge->findings, NOTE_DEVICE, slice->event, slice->offset,
+                      "%s; what a device does may overlap (name '%s')", text, name);
+    else if (are_apart)
+        findings_note(judge->findings, NOTE_LAYERS, slice->event, slice->offset,
+                      "%s; PyTorch records the two apart (name '%s')", text, name);
+    else if (is_too_coarse(judge, within < beyond ? within : beyond))
+        findings_note(judge->findings, NOTE_COARSE, slice->event, slice->offset,
+                      "%s; all times are whole microseconds (name '%s')", text, name);
+    else
+        findings_add(judge->findings, FINDING_NESTING, slice->event, slice->offset, "%s (name '%s')", text, name);
+}
+
+static void judge_twin(struct judge *judge, const struct row *row, const struct slice *twin, const struct slice *slice)
+{
+    char text[512];
+    snprintf(text, sizeof text, "on row %s / %s, with the same time, duration and name as event %u (byte %llu)",
+             row->pid, row->tid, twin->event, (unsigned long long)twin->offset);
+    const char *name = name_of(judge, slice->name);
+    if (is_too_coarse(judge, slice->duration_ns))
+        findings_note(judge->findings, NOTE_COARSE, slice->event, slice->offset,
+                      "%s; all times are whole microseconds (name '%s')", text, name);
+    else
+        findings_add(judge->findings, FINDING_DUPLICATE, slice->event, slice->offset, "%s (name '%s')", text, name);
 }
 
 /* A slice that straddles another is set aside, as viewers do: one fault is one finding. */
@@ -69,19 +140,12 @@ static void judge_nesting(struct judge *judge, const struct row *row, const stru
     for (size_t i = 0; i < row->count; i++) {
         const struct slice *slice = &row->slices[i];
         if (i > 0 && by_start(&slice[-1], slice) < 0 && slice[-1].start_ns == slice->start_ns &&
-            slice[-1].duration_ns == slice->duration_ns && slice[-1].name_hash == slice->name_hash)
-            findings_add(judge->findings, FINDING_DUPLICATE, slice->event, slice->offset,
-                         "on row %s / %s, with the same time, duration and name as event %u (byte %llu)", row->pid,
-                         row->tid, slice[-1].event, (unsigned long long)slice[-1].offset);
+            slice[-1].duration_ns == slice->duration_ns && slice[-1].name == slice->name)
+            judge_twin(judge, row, &slice[-1], slice);
         while (depth > 0 && end_of(stack[depth - 1]) <= slice->start_ns)
             depth--;
         if (depth > 0 && end_of(stack[depth - 1]) < end_of(slice)) {
-            const struct slice *outer = stack[depth - 1];
-            findings_add(
-                judge->findings, FINDING_NESTING, slice->event, slice->offset,
-                "on row %s / %s, begins %lld ns before the end of event %u (byte %llu) and ends %lld ns after it",
-                row->pid, row->tid, (long long)(end_of(outer) - slice->start_ns), outer->event,
-                (unsigned long long)outer->offset, (long long)(end_of(slice) - end_of(outer)));
+            judge_straddle(judge, row, stack[depth - 1], slice);
             continue;
         }
         stack[depth++] = slice;
@@ -96,10 +160,12 @@ static void judge_window(struct judge *judge, const struct row *row)
         const struct slice *slice = &row->slices[i];
         if (judge->has_begin && slice->start_ns < judge->begin_ns)
             findings_add(judge->findings, FINDING_WINDOW, slice->event, slice->offset,
-                         "begins %lld ns before the record window", (long long)(judge->begin_ns - slice->start_ns));
+                         "begins %lld ns before the record window (name '%s')",
+                         (long long)(judge->begin_ns - slice->start_ns), name_of(judge, slice->name));
         else if (judge->has_end && end_of(slice) > judge->end_ns)
             findings_add(judge->findings, FINDING_WINDOW, slice->event, slice->offset,
-                         "ends %lld ns after the record window", (long long)(end_of(slice) - judge->end_ns));
+                         "ends %lld ns after the record window (name '%s')",
+                         (long long)(end_of(slice) - judge->end_ns), name_of(judge, slice->name));
     }
 }
 
@@ -109,7 +175,7 @@ static void judge_rows(struct judge *judge)
         struct row *row = &judge->rows[i];
         for (size_t k = 0; k < row->open_count; k++)
             findings_add(judge->findings, FINDING_BEGIN_END, row->open[k].event, row->open[k].offset,
-                         "a begin without an end");
+                         "a begin without an end (name '%s')", name_of(judge, row->open[k].name));
         sort(row->slices, row->count, sizeof *row->slices, by_start);
         const struct slice **stack = malloc((row->count + 1) * sizeof(const struct slice *));
         if (stack)
@@ -144,8 +210,34 @@ static void judge_binding(struct judge *judge)
         bool before = at < row->count || (at > 0 && row->slices[at - 1].start_ns == flow->ns);
         if (flow->phase == 'f' && !flow->encloses ? !before : !inside)
             findings_add(judge->findings, FINDING_FLOW, flow->event, flow->offset,
-                         "its row %s / %s has no slice for it", row->pid, row->tid);
+                         "its row %s / %s has no slice for it (name '%s')", row->pid, row->tid,
+                         name_of(judge, flow->name));
     }
+}
+
+static void judge_half(struct judge *judge, const struct flow_event *event, const char *text)
+{
+    if (event->to_device && !judge->has_kept)
+        findings_note(judge->findings, NOTE_HALF_FLOW, event->event, event->offset,
+                      "%s; PyTorch writes such halves one by one, where the other one may be missing (name '%s')", text,
+                      name_of(judge, event->name));
+    else
+        findings_add(judge->findings, FINDING_FLOW, event->event, event->offset, "%s (name '%s')", text,
+                     name_of(judge, event->name));
+}
+
+static void judge_order(struct judge *judge, const struct flow_event *start, const struct flow_event *event)
+{
+    const char *name = name_of(judge, event->name);
+    if (event->to_device && judge->work_count > 0)
+        return; /* judged by correlation, which every one has */
+    if (event->ns < start->ns)
+        findings_add(judge->findings, event->fwdbwd || event->to_device ? FINDING_CAUSALITY : FINDING_FLOW,
+                     event->event, event->offset, "is %lld ns before the start of its flow, event %u (name '%s')",
+                     (long long)(start->ns - event->ns), start->event, name);
+    else if (event->fwdbwd && event->ns == start->ns)
+        findings_add(judge->findings, FINDING_CAUSALITY, event->event, event->offset,
+                     "a backward operator that begins with its forward one, event %u (name '%s')", start->event, name);
 }
 
 static void judge_flow(struct judge *judge, const struct flow_event *events, size_t count)
@@ -155,31 +247,25 @@ static void judge_flow(struct judge *judge, const struct flow_event *events, siz
         const struct flow_event *event = &events[i];
         if (event->phase == 's' && start)
             findings_add(judge->findings, FINDING_FLOW, event->event, event->offset,
-                         "a second start of the flow that event %u started", start->event);
+                         "a second start of the flow that event %u started (name '%s')", start->event,
+                         name_of(judge, event->name));
         else if (event->phase == 's')
             start = event;
         if (event->phase != 'f')
             continue;
         if (end && event->fwdbwd)
             findings_add(judge->findings, FINDING_FLOW, event->event, event->offset,
-                         "a second end of the flow that event %u ended", end->event);
+                         "a second end of the flow that event %u ended (name '%s')", end->event,
+                         name_of(judge, event->name));
         end = event; /* a launch of a graph has many */
     }
     if (!start)
-        findings_add(judge->findings, FINDING_FLOW, events->event, events->offset, "a flow without a start");
+        judge_half(judge, events, "a flow without a start");
     if (!end)
-        findings_add(judge->findings, FINDING_FLOW, events->event, events->offset, "a flow without an end");
-    for (size_t i = 0; start && i < count; i++) {
-        if (events[i].phase == 's')
-            continue;
-        if (events[i].ns < start->ns)
-            findings_add(judge->findings, FINDING_FLOW, events[i].event, events[i].offset,
-                         "is %lld ns before the start of its flow, event %u", (long long)(start->ns - events[i].ns),
-                         start->event);
-        else if (events[i].fwdbwd && events[i].ns == start->ns)
-            findings_add(judge->findings, FINDING_FLOW, events[i].event, events[i].offset,
-                         "a backward operator that begins with its forward one, event %u", start->event);
-    }
+        judge_half(judge, events, "a flow without an end");
+    for (size_t i = 0; start && i < count; i++)
+        if (events[i].phase != 's')
+            judge_order(judge, start, &events[i]);
 }
 
 static void judge_flows(struct judge *judge)
@@ -194,6 +280,51 @@ static void judge_flows(struct judge *judge)
     }
 }
 
+/* What is on no row. */
+
+static void judge_asyncs(struct judge *judge)
+{
+    sort(judge->asyncs, judge->async_count, sizeof *judge->asyncs, by_thing);
+    size_t depth = 0; /* begins that wait for their end stand in front, where their own events stood */
+    for (size_t i = 0; i < judge->async_count; i++) {
+        struct async_event event = judge->asyncs[i];
+        bool is_open = depth > 0 && judge->asyncs[depth - 1].key == event.key;
+        if (!event.is_end)
+            judge->asyncs[depth++] = event;
+        else if (is_open)
+            depth--;
+        else
+            findings_add(judge->findings, FINDING_ASYNC, event.event, event.offset, "an end without a begin (name '%s')",
+                         name_of(judge, event.name));
+    }
+    for (size_t i = 0; i < depth; i++)
+        findings_add(judge->findings, FINDING_ASYNC, judge->asyncs[i].event, judge->asyncs[i].offset,
+                     "a begin without an end (name '%s')", name_of(judge, judge->asyncs[i].name));
+}
+
+/* Calls and the device's work. In a file of several processes a correlation may be that of several calls. */
+static void judge_works(struct judge *judge)
+{
+    sort(judge->works, judge->work_count, sizeof *judge->works, by_correlation);
+    const struct work *call = NULL;
+    bool is_known = false;
+    for (size_t i = 0; i < judge->work_count; i++) {
+        const struct work *work = &judge->works[i];
+        bool is_first = i == 0 || work->correlation != work[-1].correlation;
+        if (is_first) {
+            call = work;
+            is_known = !work->is_device;
+        } else if (!work->is_device) {
+            is_known &= work->process == call->process;
+        }
+        if (work->is_device && is_known && work->ns < call->ns)
+            findings_add(judge->findings, FINDING_CAUSALITY, work->event, work->offset,
+                         "begins %lld ns before event %u, '%s' (byte %llu), that asked for it (name '%s')",
+                         (long long)(call->ns - work->ns), call->event, name_of(judge, call->name),
+                         (unsigned long long)call->offset, name_of(judge, work->name));
+    }
+}
+
 /* Steps and counts. */
 
 static void judge_steps(struct judge *judge)
@@ -204,6 +335,11 @@ static void judge_steps(struct judge *judge)
         if (step->process == before->process && step->number <= before->number)
             findings_add(judge->findings, FINDING_STEP, step->event, step->offset,
                          "ProfilerStep#%llu comes after ProfilerStep#%llu, event %u", (unsigned long long)step->number,
+                         (unsigned long long)before->number, before->event);
+        else if (step->process == before->process && step->ns < before->end_ns)
+            findings_add(judge->findings, FINDING_STEP, step->event, step->offset,
+                         "ProfilerStep#%llu begins %lld ns before the end of ProfilerStep#%llu, event %u",
+                         (unsigned long long)step->number, (long long)(before->end_ns - step->ns),
                          (unsigned long long)before->number, before->event);
     }
 }
@@ -234,7 +370,9 @@ static void judge_counts(struct judge *judge)
 void judge_end(struct judge *judge, struct judge_counts *ret_counts)
 {
     judge_rows(judge);
+    judge_asyncs(judge);
     judge_flows(judge);
+    judge_works(judge);
     judge_steps(judge);
     judge_counts(judge);
     *ret_counts = (struct judge_counts){
