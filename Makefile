@@ -102,7 +102,7 @@ property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.p
 	else echo 'property: skipped, $(TEST_PYTHON) has no torch (PYTHON=... names another)'; fi
 
 .PHONY: check
-check: all rules unit property scale replay e2e sanitize ## every test
+check: all rules unit property scale e2e sanitize ## every test
 
 # PYTHON needs torch and pytest; without them these tests are left out, by name. JUDGES has the programs that read our files.
 .PHONY: e2e
@@ -205,35 +205,45 @@ $(addprefix $(BUILD)/test/tools/,$(DRIVERS)): $(BUILD)/test/tools/%: $(BUILD)/te
 .PHONY: drivers
 drivers: $(addprefix $(BUILD)/test/tools/,$(DRIVERS))
 
-# The fuzz target without a fuzzing engine, over the inputs of the cases.
-$(BUILD)/test/fuzz/replay_trace_in: test/fuzz/fuzz_trace_in.c $(BUILD)/libcore.a
-	$(call say,LD,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -DREPLAY -o $@ $^ $(ZLIB) -pthread
-
-.PHONY: replay
-replay: $(BUILD)/test/fuzz/replay_trace_in ## fuzz targets over the inputs of test/cases
-	$(BUILD)/test/fuzz/replay_trace_in test/cases/check/*/input.json
-
-# The fuzz target without a fuzzing engine: the corpus, then mutations of it. With clang and -fsanitize=fuzzer the same
-# file is a target of libFuzzer.
-FUZZ_ITERATIONS ?= 20000
+# Fuzz targets: test/fuzz/fuzz_NAME.c, with kept inputs in test/fuzz/corpus/NAME/. Where clang has libFuzzer `make fuzz`
+# runs them by it, else by test/fuzz/standalone.c, as `make check` does. FUZZ=NAME... chooses.
+FUZZ ?= $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 20
-FUZZ_SETTINGS := test/fuzz/fuzz_settings.c test/fuzz/standalone.c tools/jansson_table.c
-$(BUILD)/test/fuzz/fuzz_settings: $(call objects,$(FUZZ_SETTINGS)) $(BUILD)/libcore.a
+FUZZ_ITERATIONS ?= 4000
+FUZZ_BUILD := $(shell echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+	clang -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null && echo CC=clang SANITIZE=address,undefined,fuzzer-no-link || \
+	echo SANITIZE=address,undefined)
+FUZZ_ENGINE = $(if $(findstring fuzzer,$(SANITIZE)),-fsanitize=fuzzer,$(BUILD)/test/fuzz/standalone.o)
+fuzz_settings_objects = $(call objects,tools/jansson_table.c)
+fuzz_judge_objects = $(call objects,tools/findings.c $(wildcard tools/trace_*.c))
+fuzz_spool_objects = $(call objects,test/fuzz/spool_sample.c)
+fuzz_corpus = test/fuzz/corpus/$(1) $(if $(filter trace_in judge,$(1)),test/cases/check)
+FUZZ_TARGETS := $(addprefix $(BUILD)/test/fuzz/fuzz_,$(FUZZ))
+
+.SECONDEXPANSION:
+$(FUZZ_TARGETS): $(BUILD)/test/fuzz/fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $$(fuzz_$$*_objects) $(BUILD)/test/fuzz/standalone.o $(BUILD)/libcore.a
 	$(call say,LD,$@)
-	$(Q)$(CC) -o $@ $(filter %.o,$^) $(BUILD)/libcore.a $(SANITIZER) $(LDFLAGS) $(JANSSON) -pthread -ldl -lm
+	$(Q)$(CC) -o $@ $(filter-out %/standalone.o,$(filter %.o,$^)) $(FUZZ_ENGINE) $(BUILD)/libcore.a $(SANITIZER) $(LDFLAGS) $(ZLIB) $(JANSSON) \
+		-pthread -ldl -lm
 
 .PHONY: fuzz
-fuzz: ## the settings parser, fuzzed for a short while under ASan and UBSan
-	$(MAKE) SANITIZE=address,undefined build-address-undefined/test/fuzz/fuzz_settings
-	build-address-undefined/test/fuzz/fuzz_settings -n $(FUZZ_ITERATIONS) -t $(FUZZ_SECONDS) test/fuzz/corpus/settings/*
+fuzz: ## every parser, fuzzed for FUZZ_SECONDS each under ASan and UBSan (FUZZ=NAME... chooses)
+	$(MAKE) $(FUZZ_BUILD) fuzz-run
+
+.PHONY: fuzz-run
+fuzz-run: $(FUZZ_TARGETS)
+ifneq ($(findstring fuzzer,$(SANITIZE)),)
+	@$(foreach name,$(FUZZ),mkdir -p $(BUILD)/corpus/$(name) && echo fuzz: $(name) && $(BUILD)/test/fuzz/fuzz_$(name) -timeout=60 -max_total_time=$(FUZZ_SECONDS) \
+		-verbosity=0 -print_final_stats=1 -artifact_prefix=$(BUILD)/test/fuzz/$(name)- $(BUILD)/corpus/$(name) $(call fuzz_corpus,$(name)) && ) true
+else
+	@$(foreach name,$(FUZZ),$(BUILD)/test/fuzz/fuzz_$(name) -t $(FUZZ_SECONDS) $$(find $(call fuzz_corpus,$(name)) -type f) && ) true
+endif
 
 .PHONY: fuzz-short
-fuzz-short: $(BUILD)/test/fuzz/fuzz_settings
-	$< -n 5000 test/fuzz/corpus/settings/*
+fuzz-short: $(FUZZ_TARGETS) ## the kept inputs of every fuzz target, and some mutations of them
+	@$(foreach name,$(FUZZ),$(BUILD)/test/fuzz/fuzz_$(name) -n $(FUZZ_ITERATIONS) -t 10 $$(find $(call fuzz_corpus,$(name)) -type f | sort) && ) true
 check: fuzz-short
--include $(BUILD)/test/fuzz/fuzz_settings.d $(BUILD)/test/fuzz/standalone.d
+-include $(patsubst %.c,$(BUILD)/%.d,$(wildcard test/fuzz/*.c))
 
 # Pages that are made from the tables of settings and commands; committed, and check fails where one is not current.
 PAGES := docs/settings.md man/tprof.1 man/libtprof.7 completions/tprof.bash

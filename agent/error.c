@@ -20,5 +20,9 @@ size_t tp_error_line(const struct tp_error *error, char *line, size_t size)
 {
     int n = snprintf(line, size, "%s%s%s%s%s", error->where, error->where[0] ? ": " : "", error->what,
                      error->accepted[0] ? "; accepted: " : "", error->accepted);
-    return n < 0 ? 0 : (size_t)n >= size ? size - 1 : (size_t)n;
+    size_t length = n < 0 ? 0 : (size_t)n >= size ? size - 1 : (size_t)n;
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+            line[i] = '?'; /* one line stays one line, whatever a value holds */
+    return length;
 }

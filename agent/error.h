@@ -20,7 +20,8 @@ struct tp_error {
 void tp_error_set(struct tp_error *error, const char *where, const char *accepted, const char *format, ...)
     TP_PRINTF(4, 5);
 
-/* The one line that is printed: "where: what; accepted: ...". Returns the length written, cut at size - 1. */
+/* The one line that is printed: "where: what; accepted: ...". Returns the length written, cut at size - 1.
+ * Control characters, which a value may hold, become '?'. */
 size_t tp_error_line(const struct tp_error *error, char *line, size_t size);
 
 #endif

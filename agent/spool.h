@@ -62,7 +62,7 @@ struct tp_spool_process {
     char command[TP_SPOOL_TEXT], folder[TP_SPOOL_TEXT];
     char settings[2 * TP_SPOOL_TEXT]; /* NAME=value of those given, each with its NUL; an empty one at the end */
     bool settings_cut;
-    _Atomic bool is_described; /* all of the above is there, but for what changes */
+    _Atomic uint8_t is_described; /* all of the above is there, but for what changes */
 };
 
 struct tp_spool_step {

@@ -61,13 +61,46 @@ static bool is_inside(uint64_t offset, uint64_t bytes, uint64_t file_bytes)
     return offset <= file_bytes && bytes <= file_bytes - offset && offset % TP_PAGE == 0;
 }
 
+static bool is_apart(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
+{
+    return a + a_bytes <= b || b + b_bytes <= a;
+}
+
+/* The log is written to while it is read: nothing else may lie in it. */
 static bool is_sound(const struct tp_spool_header *h, uint64_t file_bytes)
 {
     return is_inside(h->names_offset, h->names_bytes, file_bytes) && h->names_used <= h->names_bytes &&
            is_inside(h->pool_offset, h->pool_bytes, file_bytes) && h->pool_chunks <= h->pool_bytes / TP_CHUNK_BYTES &&
            is_inside(h->log_offset, h->log_bytes, file_bytes) && h->capacity <= h->log_bytes && h->tail >= h->base &&
            h->head >= h->tail && h->head - h->tail <= h->capacity && h->head < UINT64_MAX / 2 &&
-           (h->capacity > 0 || h->head == h->tail);
+           (h->capacity > 0 || h->head == h->tail) && (h->base | h->capacity | h->head | h->tail) % 8 == 0 &&
+           is_apart(h->log_offset, h->log_bytes, 0, sizeof(struct tp_spool_state)) &&
+           is_apart(h->log_offset, h->log_bytes, h->names_offset, h->names_bytes) &&
+           is_apart(h->log_offset, h->log_bytes, h->pool_offset, h->pool_bytes);
+}
+
+/* A byte that is neither 0 nor 1 may not be read as a bool. */
+static void settle_bool(bool *place)
+{
+    unsigned char byte;
+    memcpy(&byte, place, 1);
+    *place = byte != 0;
+}
+
+static void settle_bools(struct tp_spool_state *state)
+{
+    struct tp_spool_process *p = &state->process;
+    bool *of_process[] = {&p->identity.rank_set, &p->child, &p->saw_backward, &p->settings_cut};
+    for (size_t i = 0; i < TP_COUNT(of_process); i++)
+        settle_bool(of_process[i]);
+    for (size_t i = 0; i < TP_SPOOL_CYCLES; i++) {
+        struct tp_cycle *c = &state->cycles[i];
+        bool *of_cycle[] = {&c->provisional, &c->save, &c->partial, &c->steps_by_program, &c->log_begun};
+        for (size_t k = 0; k < TP_COUNT(of_cycle); k++)
+            settle_bool(of_cycle[k]);
+    }
+    for (size_t i = 0; i < TP_SPOOL_STEPS && i < state->header.steps; i++)
+        settle_bool(&state->steps[i].by_program);
 }
 
 static void end_texts(struct tp_spool_process *p)
@@ -115,6 +148,7 @@ static int map_file(struct tp_spool_in *in, const char *name, bool is_surely_dea
         return refuse(error, name, -EINVAL, "is of another version of tprof, or damaged");
     if (!atomic_load(&in->state->process.is_described))
         return refuse(error, name, not_begun, "holds nothing yet");
+    settle_bools(in->state);
     end_texts(&in->state->process);
     return 0;
 }
@@ -128,10 +162,12 @@ static uint32_t whole_records(const uint64_t *words, size_t count)
     return (uint32_t)(at * 8);
 }
 
+/* No block is larger than the chunk that it was in; so a search for one takes no more than a chunk at each place. */
 static bool is_block(const struct tp_block *block, size_t rest)
 {
     return rest >= sizeof *block && block->magic == TP_BLOCK_MAGIC && block->bytes % 8 == 0 && block->bytes > 0 &&
-           block->bytes <= rest - sizeof *block && whole_records((const uint64_t *)(block + 1), block->bytes / 8) == block->bytes;
+           block->bytes <= TP_CHUNK_DATA_BYTES && block->bytes <= rest - sizeof *block &&
+           whole_records((const uint64_t *)(block + 1), block->bytes / 8) == block->bytes;
 }
 
 static void note_time(struct tp_spool_in *in, uint64_t ticks)

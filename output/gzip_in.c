@@ -86,8 +86,6 @@ static ssize_t inflate_some(struct tp_gzip_in *in, void *bytes, size_t count)
         ssize_t status = fill(in, 1);
         if (status < 0)
             return status;
-        if (in->left == 0)
-            return fail(in, "the gzip data ends early");
         inflater->next_in = in->at;
         inflater->avail_in = (uInt)in->left;
         int result = inflate(inflater, Z_NO_FLUSH);
@@ -99,8 +97,12 @@ static ssize_t inflate_some(struct tp_gzip_in *in, void *bytes, size_t count)
         }
         if (result == Z_MEM_ERROR)
             return -ENOMEM;
-        if (result != Z_OK)
-            return fail(in, "the gzip data is damaged");
+        if (result == Z_BUF_ERROR) /* nothing came in, and all that had come in before is out */
+            return fail(in, "the gzip data ends early");
+        if (result != Z_OK) {
+            ssize_t failed = fail(in, "the gzip data is damaged");
+            return inflater->avail_out < room ? (ssize_t)(room - inflater->avail_out) : failed; /* what was whole, first */
+        }
     }
     return (ssize_t)(room - inflater->avail_out);
 }

@@ -63,7 +63,7 @@ static int prepare(void)
     snprintf(process->pytorch, sizeof process->pytorch, "%s", observer->version());
     snprintf(process->observed, sizeof process->observed, "%s", observer->way());
     describe_settings(tp_session.settings, process);
-    atomic_store_explicit(&process->is_described, true, memory_order_release);
+    atomic_store_explicit(&process->is_described, 1, memory_order_release);
     struct tp_delivery_process of = {.settings = tp_session.settings,
                                      .identity = &tp_session.identity,
                                      .log = &tp_session.spool.log,

@@ -56,14 +56,15 @@ int tp_names_expand(const char *pattern, const struct tp_name_values *values, ch
     return 0;
 }
 
-/* The greatest length up to limit at which text is not cut inside a UTF-8 sequence. */
+/* The greatest length up to limit at which text is not cut inside a UTF-8 sequence; what is no UTF-8 is cut anywhere. */
 static size_t cut_length(const char *text, size_t limit)
 {
     if (strlen(text) <= limit)
         return strlen(text);
-    while (limit > 0 && ((unsigned char)text[limit] & 0xc0) == 0x80)
-        limit--;
-    return limit;
+    size_t at = limit;
+    while (at > 0 && limit - at < 3 && ((unsigned char)text[at] & 0xc0) == 0x80)
+        at--;
+    return ((unsigned char)text[at] & 0xc0) == 0x80 ? limit : at;
 }
 
 static void make_component(char *text)
@@ -86,11 +87,12 @@ void tp_names_worker(const char *setting, const struct tp_name_values *values, c
         const char *rank = values->identity->rank_set ? "%h_%p_rank%r" : "%h_%p";
         tp_names_expand(rank, values, name, sizeof name, NULL);
     }
-    make_component(name);
     size_t limit = NAME_MAX - AFTER_WORKER;
     if (limit > size - 1)
         limit = size - 1;
     size_t length = cut_length(name, limit);
+    name[length] = '\0';
+    make_component(name);
     memcpy(text, name, length);
     text[length] = '\0';
 }

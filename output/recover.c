@@ -98,8 +98,10 @@ int tp_recover(int folder, const char *name, const _Atomic bool *stop, struct tp
     memset(ret, 0, sizeof *ret);
     struct tp_arena arena;
     tp_arena_init(&arena, 64u << 20);
-    struct tp_spool_in *in = tp_arena_alloc(&arena, sizeof *in);
-    if (!in) {
+    /* Its pool wants whole cache lines, more than an arena promises. */
+    char *room = tp_arena_alloc(&arena, sizeof(struct tp_spool_in) + _Alignof(struct tp_spool_in));
+    struct tp_spool_in *in = (struct tp_spool_in *)tp_round_up((uintptr_t)room, _Alignof(struct tp_spool_in));
+    if (!room) {
         tp_error_set(error, name, NULL, "no memory to read it");
         return -ENOMEM;
     }

@@ -1,7 +1,4 @@
-/*
- * Fuzzes the reader of Chrome traces, gzip included: clang -fsanitize=fuzzer,address. With -DREPLAY it is a plain
- * program that runs the files it is given (the inputs of test/cases/check), so that no fuzzing engine is needed.
- */
+/* The reader of Chrome traces, gzip included, on any bytes. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -53,29 +50,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tp_arena_free(&arena);
     return 0;
 }
-
-#ifdef REPLAY
-#include <stdio.h>
-
-int main(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        FILE *file = fopen(argv[i], "rb");
-        if (!file) {
-            perror(argv[i]);
-            return 2;
-        }
-        size_t room = 1 << 20, size = 0;
-        uint8_t *data = malloc(room);
-        for (size_t n; data && (n = fread(data + size, 1, room - size, file)) > 0;)
-            if ((size += n) == room)
-                data = realloc(data, room *= 2);
-        fclose(file);
-        if (!data)
-            return 2;
-        LLVMFuzzerTestOneInput(data, size);
-        free(data);
-    }
-    return 0;
-}
-#endif

@@ -3,8 +3,9 @@
  *
  *     fuzz_NAME [-n ITERATIONS] [-t SECONDS] [-s SEED] FILE...
  *
- * A failing input is written to ./fuzz-crash before it runs, and removed at the end if nothing failed. The same seed
- * gives the same inputs.
+ * Without -n it goes on until the seconds are over. An input is written to fuzz_NAME.crash beside the program before it
+ * runs, and removed at the end if nothing failed; one that runs for a minute has failed too (SIGALRM). The same seed gives
+ * the same inputs.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -17,12 +18,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define LONGEST (64 * 1024)
 #define FILES 1024
+#define HANGS_S 60
 
 struct input {
     uint8_t *bytes;
     size_t size;
 };
 
+static char crash[4096];
 static struct input inputs[FILES];
 static size_t input_count;
 static uint64_t state;
@@ -47,6 +50,15 @@ static void read_input(const char *path)
     fclose(file);
 }
 
+static void save(const uint8_t *bytes, size_t size)
+{
+    FILE *file = fopen(crash, "wb");
+    if (file) {
+        fwrite(bytes, 1, size, file);
+        fclose(file);
+    }
+}
+
 /* Exactly as long as it is, so that a sanitizer sees a read beyond it. */
 static void run(const uint8_t *bytes, size_t size)
 {
@@ -54,7 +66,10 @@ static void run(const uint8_t *bytes, size_t size)
     if (!exact)
         exit(2);
     memcpy(exact, bytes, size);
+    save(bytes, size);
+    alarm(HANGS_S);
     LLVMFuzzerTestOneInput(exact, size);
+    alarm(0);
     free(exact);
 }
 
@@ -98,15 +113,6 @@ static size_t mutate(uint8_t *bytes, size_t size)
     return size;
 }
 
-static void save(const uint8_t *bytes, size_t size)
-{
-    FILE *file = fopen("fuzz-crash", "wb");
-    if (file) {
-        fwrite(bytes, 1, size, file);
-        fclose(file);
-    }
-}
-
 static long number(const char *text)
 {
     char *end;
@@ -120,7 +126,7 @@ static long number(const char *text)
 
 int main(int argc, char **argv)
 {
-    long iterations = 0, seconds = 0, seed = 1, done = 0;
+    long iterations = -1, seconds = 0, seed = 1, done = 0;
     for (int option; (option = getopt(argc, argv, "n:t:s:")) != -1;)
         switch (option) {
         case 'n': iterations = number(optarg); break;
@@ -128,6 +134,9 @@ int main(int argc, char **argv)
         case 's': seed = number(optarg); break;
         default: return 2;
         }
+    if (iterations < 0 && seconds == 0)
+        iterations = 0;
+    snprintf(crash, sizeof crash, "%s.crash", argv[0]);
     for (int i = optind; i < argc; i++)
         read_input(argv[i]);
     for (size_t i = 0; i < input_count; i++)
@@ -135,15 +144,14 @@ int main(int argc, char **argv)
     state = (uint64_t)seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
     static uint8_t bytes[LONGEST];
     time_t end = time(NULL) + seconds;
-    while (input_count && done < iterations && (!seconds || time(NULL) < end)) {
+    while (input_count && (iterations < 0 || done < iterations) && (!seconds || time(NULL) < end)) {
         const struct input *base = &inputs[random_below(input_count)];
         memcpy(bytes, base->bytes, base->size);
         size_t size = mutate(bytes, base->size);
-        save(bytes, size);
         run(bytes, size);
         done++;
     }
-    unlink("fuzz-crash");
-    printf("%zu inputs, %ld mutations: no fault\n", input_count, done);
+    unlink(crash);
+    printf("%s: %zu inputs, %ld mutations: no fault\n", argv[0], input_count, done);
     return 0;
 }

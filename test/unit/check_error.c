@@ -29,12 +29,23 @@ START_TEST(long_texts_are_cut)
 }
 END_TEST
 
+START_TEST(one_line_whatever_a_value_holds)
+{
+    struct tp_error error = {0};
+    tp_error_set(&error, "TPROF_X", NULL, "\"%s\" is not a number", "a\nb\x1b\x7f");
+    char line[256];
+    tp_error_line(&error, line, sizeof line);
+    ck_assert_str_eq(line, "TPROF_X: \"a?b??\" is not a number");
+}
+END_TEST
+
 Suite *error_suite(void)
 {
     Suite *suite = suite_create("error");
     TCase *tcase = tcase_create("error");
     tcase_add_test(tcase, first_error_wins_and_makes_one_line);
     tcase_add_test(tcase, long_texts_are_cut);
+    tcase_add_test(tcase, one_line_whatever_a_value_holds);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -103,6 +103,13 @@ START_TEST(long_names_fit_and_keep_their_end)
     tp_names_file(longest, 1, "pt.trace.json", false, file, sizeof file);
     ck_assert_uint_le(strlen(file), NAME_MAX);
     ck_assert_ptr_nonnull(strstr(file, "\xc3\xa9.1.pt.trace.json"));
+    memset(longest, '\xbf', sizeof longest - 1); /* no UTF-8 at all */
+    tp_names_worker(longest, &values, worker, sizeof worker);
+    ck_assert_uint_gt(strlen(worker), 100);
+    memset(longest, '7', sizeof longest - 1);
+    longest[100] = '.'; /* what is left of a cut name is not taken for a time either */
+    tp_names_worker(longest, &values, worker, sizeof worker);
+    ck_assert_ptr_null(strchr(worker, '.'));
     char small[8];
     tp_names_worker("abcdefghij", &values, small, sizeof small);
     ck_assert_str_eq(small, "abcdefg");
