@@ -209,22 +209,21 @@ drivers: $(addprefix $(BUILD)/test/tools/,$(DRIVERS))
 # runs them by it, else by test/fuzz/standalone.c, as `make check` does. FUZZ=NAME... chooses.
 FUZZ ?= $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 20
-FUZZ_ITERATIONS ?= 4000
-FUZZ_BUILD := $(shell echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' | \
-	clang -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null && echo CC=clang SANITIZE=address,undefined,fuzzer-no-link || \
-	echo SANITIZE=address,undefined)
+FUZZ_ITERATIONS ?= 2000
+FUZZ_BUILD = $(shell echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+	clang -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null && \
+	echo CC=clang SANITIZE=address,undefined,fuzzer-no-link || echo SANITIZE=address,undefined)
 FUZZ_ENGINE = $(if $(findstring fuzzer,$(SANITIZE)),-fsanitize=fuzzer,$(BUILD)/test/fuzz/standalone.o)
-fuzz_settings_objects = $(call objects,tools/jansson_table.c)
-fuzz_judge_objects = $(call objects,tools/findings.c $(wildcard tools/trace_*.c))
-fuzz_spool_objects = $(call objects,test/fuzz/spool_sample.c)
 fuzz_corpus = test/fuzz/corpus/$(1) $(if $(filter trace_in judge,$(1)),test/cases/check)
 FUZZ_TARGETS := $(addprefix $(BUILD)/test/fuzz/fuzz_,$(FUZZ))
 
-.SECONDEXPANSION:
-$(FUZZ_TARGETS): $(BUILD)/test/fuzz/fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $$(fuzz_$$*_objects) $(BUILD)/test/fuzz/standalone.o $(BUILD)/libcore.a
+$(BUILD)/test/fuzz/fuzz_settings: $(call objects,tools/jansson_table.c)
+$(BUILD)/test/fuzz/fuzz_judge: $(call objects,tools/findings.c $(wildcard tools/trace_*.c))
+$(BUILD)/test/fuzz/fuzz_spool: $(call objects,test/fuzz/spool_sample.c)
+$(FUZZ_TARGETS): $(BUILD)/test/fuzz/fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(BUILD)/test/fuzz/standalone.o $(BUILD)/libcore.a
 	$(call say,LD,$@)
-	$(Q)$(CC) -o $@ $(filter-out %/standalone.o,$(filter %.o,$^)) $(FUZZ_ENGINE) $(BUILD)/libcore.a $(SANITIZER) $(LDFLAGS) $(ZLIB) $(JANSSON) \
-		-pthread -ldl -lm
+	$(Q)$(CC) -o $@ $(filter-out %/standalone.o,$(filter %.o,$^)) $(FUZZ_ENGINE) $(BUILD)/libcore.a $(SANITIZER) \
+		$(LDFLAGS) $(ZLIB) $(JANSSON) -pthread -ldl -lm
 
 .PHONY: fuzz
 fuzz: ## every parser, fuzzed for FUZZ_SECONDS each under ASan and UBSan (FUZZ=NAME... chooses)
@@ -233,15 +232,18 @@ fuzz: ## every parser, fuzzed for FUZZ_SECONDS each under ASan and UBSan (FUZZ=N
 .PHONY: fuzz-run
 fuzz-run: $(FUZZ_TARGETS)
 ifneq ($(findstring fuzzer,$(SANITIZE)),)
-	@$(foreach name,$(FUZZ),mkdir -p $(BUILD)/corpus/$(name) && echo fuzz: $(name) && $(BUILD)/test/fuzz/fuzz_$(name) -timeout=60 -max_total_time=$(FUZZ_SECONDS) \
-		-verbosity=0 -print_final_stats=1 -artifact_prefix=$(BUILD)/test/fuzz/$(name)- $(BUILD)/corpus/$(name) $(call fuzz_corpus,$(name)) && ) true
+	@$(foreach name,$(FUZZ),mkdir -p $(BUILD)/corpus/$(name) && echo fuzz: $(name) && \
+		$(BUILD)/test/fuzz/fuzz_$(name) -timeout=60 -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_final_stats=1 \
+		-artifact_prefix=$(BUILD)/test/fuzz/$(name)- $(BUILD)/corpus/$(name) $(call fuzz_corpus,$(name)) && ) true
 else
-	@$(foreach name,$(FUZZ),$(BUILD)/test/fuzz/fuzz_$(name) -t $(FUZZ_SECONDS) $$(find $(call fuzz_corpus,$(name)) -type f) && ) true
+	@$(foreach name,$(FUZZ),$(BUILD)/test/fuzz/fuzz_$(name) -t $(FUZZ_SECONDS) \
+		$$(find $(call fuzz_corpus,$(name)) -type f | sort) && ) true
 endif
 
 .PHONY: fuzz-short
 fuzz-short: $(FUZZ_TARGETS) ## the kept inputs of every fuzz target, and some mutations of them
-	@$(foreach name,$(FUZZ),$(BUILD)/test/fuzz/fuzz_$(name) -n $(FUZZ_ITERATIONS) -t 10 $$(find $(call fuzz_corpus,$(name)) -type f | sort) && ) true
+	@$(foreach name,$(FUZZ),$(BUILD)/test/fuzz/fuzz_$(name) -n $(FUZZ_ITERATIONS) -t 5 \
+		$$(find $(call fuzz_corpus,$(name)) -type f | sort) && ) true
 check: fuzz-short
 -include $(patsubst %.c,$(BUILD)/%.d,$(wildcard test/fuzz/*.c))
 
