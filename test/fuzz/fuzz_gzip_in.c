@@ -8,7 +8,7 @@
 #include "../unit/bytes_from.h"
 #include "must.h"
 
-#define ENOUGH (1u << 20) /* of what a small file may become */
+#define ENOUGH (1u << 18) /* of what a small file may become */
 
 struct contents {
     uint64_t bytes, hash;
