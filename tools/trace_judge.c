@@ -230,7 +230,7 @@ static enum layer layer_of(const struct tp_trace_event *event)
         {"privateuse1_driver", LAYER_CALLS},
         {"kernel", LAYER_DEVICE},        {"gpu_memcpy", LAYER_DEVICE},         {"gpu_memset", LAYER_DEVICE},
         {"cuda_sync", LAYER_DEVICE},     {"cuda_event", LAYER_DEVICE},         {"gpu_user_annotation", LAYER_DEVICE},
-        {"overhead", LAYER_OVERHEAD},
+        {"overhead", LAYER_OVERHEAD},    {"cpu_instant_event", LAYER_MEMORY},
     };
     for (size_t i = 0; i < TP_COUNT(layers); i++)
         if (is_text(&event->cat, layers[i].category))

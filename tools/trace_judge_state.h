@@ -6,7 +6,7 @@
 #include "trace_names.h"
 
 /* What a slice tells of: recorded apart from the others, by different means. */
-enum layer { LAYER_OTHER, LAYER_OPERATORS, LAYER_PYTHON, LAYER_CALLS, LAYER_DEVICE, LAYER_OVERHEAD };
+enum layer { LAYER_OTHER, LAYER_OPERATORS, LAYER_PYTHON, LAYER_CALLS, LAYER_DEVICE, LAYER_OVERHEAD, LAYER_MEMORY };
 
 struct slice {
     int64_t start_ns, duration_ns;

@@ -83,14 +83,15 @@ def test_wrong_use(tmp_path):
     assert got.returncode == 0 and got.stdout.startswith("usage: tprof check") and got.stderr == ""
 
 
-def profile_some(path, **options):
+def profile_some(path, use_python_export=False, **options):
     torch = pytest.importorskip("torch")
     from torch.profiler import ProfilerActivity, profile, schedule
 
     model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
     optimizer = torch.optim.Adam(model.parameters())
     with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=3, repeat=1),
-                 on_trace_ready=lambda p: p.export_chrome_trace(str(path)), **options) as profiler:
+                 on_trace_ready=lambda p: p.export_chrome_trace(str(path), use_python_export=use_python_export),
+                 **options) as profiler:
         for _ in range(6):
             optimizer.zero_grad()
             model(torch.randn(8, 16)).sum().backward()
@@ -110,6 +111,30 @@ def test_torch_is_sound(tmp_path, suffix, options):
     events = json.load(opened)["traceEvents"]
     assert f": {len(events)} events, {sum(e['ph'] == 'X' for e in events)} slices on " in got.stdout
     assert f" {sum(e['ph'] in 'sf' for e in events)} flow events: sound" in got.stdout
+
+
+@pytest.mark.parametrize("options", [{}, {"record_shapes": True, "profile_memory": True, "with_stack": True}])
+def test_torch_s_python_exporter_is_sound(tmp_path, options):
+    path = tmp_path / "t.json"
+    profile_some(path, use_python_export=True, **options)
+    got = check(path)
+    assert got.returncode == 0, got.stdout
+    assert ("note: layers: " in got.stdout) == bool(options)  # an allocation is a slice there, to the end of the window
+
+
+def test_torch_s_execution_trace_is_none(tmp_path):
+    torch = pytest.importorskip("torch")
+    from torch.profiler import ExecutionTraceObserver
+
+    path = tmp_path / "et.json"
+    observer = ExecutionTraceObserver().register_callback(str(path))
+    observer.start()
+    torch.ones(3).sum()
+    observer.stop()
+    observer.unregister_callback()
+    got = check(path)
+    assert got.returncode == 1 and got.stdout.count("\n") == 1
+    assert "no Chrome trace" in got.stdout and "execution trace of PyTorch" in got.stdout
 
 
 def straddling(path):
