@@ -169,8 +169,8 @@ uninstall: ## takes away what install brought
 
 # TSan's runtime must be in the program, so the agent is linked in; ASan's is preloaded before the agent.
 .PHONY: sanitize
-sanitize: ## unit tests and a training under ASan and UBSan, the agent over a fake libtorch under TSan
-	$(MAKE) unit all SANITIZE=address,undefined
+sanitize: ## unit tests, fuzz targets and a training under ASan and UBSan, the agent over a fake libtorch under TSan
+	$(MAKE) unit all fuzz-short SANITIZE=address,undefined
 	$(MAKE) doubles all SANITIZE=thread
 	@if $(TEST_PYTHON) -c 'import pytest' 2>/dev/null; \
 	then TPROF_BUILD=build-thread $(TEST_PYTHON) -m pytest -q -rs test/e2e/test_doubles.py; \
