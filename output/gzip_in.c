@@ -101,7 +101,8 @@ static ssize_t inflate_some(struct tp_gzip_in *in, void *bytes, size_t count)
             return fail(in, "the gzip data ends early");
         if (result != Z_OK) {
             ssize_t failed = fail(in, "the gzip data is damaged");
-            return inflater->avail_out < room ? (ssize_t)(room - inflater->avail_out) : failed; /* what was whole, first */
+            /* What was whole comes first. */
+            return inflater->avail_out < room ? (ssize_t)(room - inflater->avail_out) : failed;
         }
     }
     return (ssize_t)(room - inflater->avail_out);

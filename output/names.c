@@ -56,7 +56,7 @@ int tp_names_expand(const char *pattern, const struct tp_name_values *values, ch
     return 0;
 }
 
-/* The greatest length up to limit at which text is not cut inside a UTF-8 sequence; what is no UTF-8 is cut anywhere. */
+/* The greatest length up to limit at which text is not cut inside a UTF-8 sequence; what is none is cut anywhere. */
 static size_t cut_length(const char *text, size_t limit)
 {
     if (strlen(text) <= limit)

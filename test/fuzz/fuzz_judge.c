@@ -58,8 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tp_arena_init(&arena, 0);
     struct judge *judge = judge_new(&findings);
     must(judge);
-    struct tp_trace_in_options options = {.source = bytes_from(&bytes, (const char *)data, size, 4096), .context = judge,
-                                          .event = judge_event, .member = judge_member, .twice = judge_twice};
+    struct tp_trace_in_options options = {.source = bytes_from(&bytes, (const char *)data, size, 4096),
+                                          .context = judge, .event = judge_event, .member = judge_member,
+                                          .twice = judge_twice};
     if (tp_trace_in_read(&options, &arena, &result) == 0) {
         struct judge_counts counts;
         judge_end(judge, &counts);

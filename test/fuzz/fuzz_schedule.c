@@ -1,4 +1,4 @@
-/* The text of TPROF_SCHEDULE. What is accepted is a schedule that gives an action at every step, and ends if it says so. */
+/* The text of TPROF_SCHEDULE. What is accepted gives an action at every step, and ends if it says so. */
 #include <errno.h>
 #include <string.h>
 

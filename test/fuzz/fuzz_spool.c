@@ -3,7 +3,7 @@
  * sample (spool_sample.h): a byte that chooses the settings, then pieces of: where (low four bits of a byte; the high
  * four: how many bytes less one), the offset there (two bytes), the bytes.
  *
- * What must hold: no fault, no file outside of the folder that the spool names, and no more of them than it can speak of.
+ * What must hold: no fault, plain files alone, and no more of them, nor larger ones, than the spool can speak of.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -55,8 +55,8 @@ static void make_sample(void)
     atexit(clean_up);
 }
 
-/* Where a piece of damage lies. The settings and the folder are put right behind it: their readers are fuzzed apart, and
- * no folder of this machine is to be written to. */
+/* Where a piece of damage lies. The settings and the folder are put right after it: their readers are fuzzed apart,
+ * and no folder of this machine is to be written to. */
 static uint64_t region(unsigned where)
 {
     switch (where) {

@@ -4,8 +4,8 @@
  *     fuzz_NAME [-n ITERATIONS] [-t SECONDS] [-s SEED] FILE...
  *
  * Without -n it goes on until the seconds are over. An input is written to fuzz_NAME.crash beside the program before it
- * runs, and removed at the end if nothing failed; one that runs for a minute has failed too (SIGALRM). The same seed gives
- * the same inputs.
+ * runs, and removed at the end if nothing failed; one that runs for a minute has failed too (SIGALRM). The same seed
+ * gives the same inputs.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -260,6 +260,28 @@ START_TEST(other_files_are_told_apart)
 }
 END_TEST
 
+/* Reading appends to the log: it may not lie over what says where things are, or over the chunks that are appended. */
+START_TEST(a_log_over_something_else_is_refused)
+{
+    make_folder();
+    die_with(write_a_run);
+    struct tp_spool_header header;
+    int fd = openat(folder_fd, name, O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(pread(fd, &header, sizeof header, 0), (ssize_t)sizeof header);
+    const uint64_t offsets[] = {0, TP_PAGE, header.names_offset, header.pool_offset, header.log_offset};
+    for (size_t i = 0; i < TP_COUNT(offsets); i++) {
+        off_t place = offsetof(struct tp_spool_header, log_offset);
+        ck_assert_int_eq(pwrite(fd, &offsets[i], sizeof offsets[i], place), (ssize_t)sizeof offsets[i]);
+        close(fd); /* a file that is open for writing is in use */
+        ck_assert_int_eq(open_dead(), offsets[i] == header.log_offset ? 0 : -EINVAL);
+        fd = openat(folder_fd, name, O_RDWR | O_CLOEXEC);
+    }
+    close(fd);
+    tp_spool_in_close(&in, folder_fd, name, true);
+    remove_folder();
+}
+END_TEST
+
 static uint64_t random_state;
 
 static uint64_t random_below(uint64_t n)
@@ -343,6 +365,7 @@ Suite *spool_in_suite(void)
     tcase_add_test(tcase, a_living_process_keeps_its_spool);
     tcase_add_test(tcase, two_do_not_read_the_same);
     tcase_add_test(tcase, other_files_are_told_apart);
+    tcase_add_test(tcase, a_log_over_something_else_is_refused);
     tcase_add_test(tcase, damage_is_passed_over);
     suite_add_tcase(suite, tcase);
     return suite;
