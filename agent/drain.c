@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
+#include "bell.h"
 #include "cycle.h"
 #include "hooks.h"
 #include "pool.h"
@@ -22,17 +22,16 @@
 #define GRACE_NS 1000000
 #define DISK_PERIOD_NS 50000000
 
-static sem_t wake, finished;
+static struct tp_bell wake, finished; /* `finished` rings once */
 static pthread_t thread_id;
 static bool running;
 static _Atomic(const char *) finish_how; /* non-NULL: asked to finish */
-static _Atomic bool is_finished;
 static struct tp_drain_cost cost; /* drain only, until finished */
 
 void tp_drain_wake(void)
 {
     if (running)
-        sem_post(&wake);
+        tp_bell_ring(&wake);
 }
 
 void tp_drain_ask_finish(const char *how)
@@ -42,28 +41,9 @@ void tp_drain_ask_finish(const char *how)
     tp_drain_wake();
 }
 
-static void deadline(struct timespec *until, uint64_t ms)
-{
-    clock_gettime(CLOCK_REALTIME, until);
-    until->tv_sec += (time_t)(ms / 1000);
-    until->tv_nsec += (long)(ms % 1000) * 1000000;
-    if (until->tv_nsec >= 1000000000) {
-        until->tv_sec++;
-        until->tv_nsec -= 1000000000;
-    }
-}
-
 bool tp_drain_wait_finished(uint64_t limit_ms)
 {
-    if (!running)
-        return true;
-    struct timespec until;
-    deadline(&until, limit_ms);
-    while (!atomic_load(&is_finished))
-        if (sem_timedwait(&finished, &until) != 0 && errno != EINTR)
-            return atomic_load(&is_finished);
-    sem_post(&finished); /* for the next one who waits */
-    return true;
+    return !running || tp_bell_wait(&finished, 0, limit_ms);
 }
 
 /* What the windows want, as known after the records in hand were written. */
@@ -329,8 +309,10 @@ static void *drain_main(void *nothing)
 {
     (void)nothing;
     uint64_t poll_ms = POLL_MIN_MS;
-    const char *how;
-    while (!(how = atomic_load(&finish_how))) {
+    for (;;) {
+        uint32_t rings = tp_bell_rings(&wake);
+        if (atomic_load(&finish_how))
+            break;
         bool busy = take_sealed();
         take_what_would_die();
         tp_session.spool.state->process.saw_backward = atomic_load(&tp_session.saw_backward);
@@ -343,10 +325,9 @@ static void *drain_main(void *nothing)
             if (poll_ms < wait_ms)
                 wait_ms = poll_ms;
         }
-        struct timespec until;
-        deadline(&until, wait_ms);
-        sem_timedwait(&wake, &until);
+        tp_bell_wait(&wake, rings, wait_ms);
     }
+    const char *how = atomic_load(&finish_how);
     tp_session.ended = how;
     tp_session_close(how);
     tend_cycles();
@@ -356,17 +337,14 @@ static void *drain_main(void *nothing)
     cost.drain_cpu_ns = own_cpu_ns();
     tp_session.outputs->finish();
     tp_spool_retire(&tp_session.spool);
-    atomic_store(&is_finished, true);
-    sem_post(&finished);
+    tp_bell_ring(&finished);
     return NULL;
 }
 
 int tp_drain_start(void)
 {
-    sem_init(&wake, 0, 0);
-    sem_init(&finished, 0, 0);
+    atomic_store(&finished.rings, 0);
     atomic_store(&finish_how, NULL);
-    atomic_store(&is_finished, false);
     next_period = 0;
     cost = (struct tp_drain_cost){0};
     int failed = tp_worker_start();
@@ -383,7 +361,7 @@ int tp_drain_start(void)
 
 void tp_drain_join(void)
 {
-    if (running && atomic_load(&is_finished)) {
+    if (running && tp_bell_rings(&finished)) {
         pthread_join(thread_id, NULL);
         running = false;
     }
@@ -393,7 +371,6 @@ void tp_drain_forget(void)
 {
     running = false;
     atomic_store(&finish_how, NULL);
-    atomic_store(&is_finished, false);
     tp_worker_forget();
 }
 

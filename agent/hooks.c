@@ -7,7 +7,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-static struct tp_hooks off;
+static struct tp_hooks off = {.home = 1};
 struct tp_hooks *tp_hooks = &off;
 void (*tp_hooks_library_loaded)(void);
 
@@ -20,7 +20,13 @@ int tp_hooks_init(void)
         return -ENOMEM;
     madvise(page, TP_PAGE, MADV_WIPEONFORK); /* kernels before 4.14 do not know it: there the fork handler does it alone */
     tp_hooks = page;
+    tp_hooks_move_in();
     return 0;
+}
+
+void tp_hooks_move_in(void)
+{
+    tp_hooks->home = 1;
 }
 
 void tp_hooks_set(uint32_t bits)

@@ -18,12 +18,22 @@ enum tp_hook_bit {
 };
 
 struct tp_hooks {
+    uint32_t home; /* 1 in the process that mapped the page, 0 in a child that no fork handler has seen */
     _Atomic uint32_t active; /* enum tp_hook_bit; above them the epoch, one more each time recording is switched on */
 };
 
 #define TP_HOOK_EPOCH_SHIFT 8
 
 extern struct tp_hooks *tp_hooks; /* never NULL */
+
+/* False in a child of a raw clone: threads, locks and chunks of the session are not there. True in a child of vfork. */
+static inline bool tp_hooks_at_home(void)
+{
+    return tp_hooks->home;
+}
+
+/* In a forked child, once its session's state is its own. */
+void tp_hooks_move_in(void);
 
 /* Maps the page. Without it (no memory) every hook stays off: -ENOMEM. */
 int tp_hooks_init(void);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "critical.h"
@@ -17,11 +18,15 @@
 
 int (*tp_process_real_sigaction)(int, const struct sigaction *, struct sigaction *);
 static bool initialised;
-static volatile sig_atomic_t dying; /* a signal that ends the process was caught */
+static volatile sig_atomic_t dying; /* the process (its id) that is ending by a signal which was caught */
+
+/* Weak: musl's loader would end a program for want of a name, even in a library that is only preloaded. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *) __attribute__((weak));
+extern int __cxa_at_quick_exit(void (*)(void *), void *) __attribute__((weak));
 
 static bool must_finish(void)
 {
-    return tp_session.state == TP_SESSION_ATTACHED && tp_session.pid == (uint32_t)getpid();
+    return tp_session.state == TP_SESSION_ATTACHED && tp_session_is_here();
 }
 
 static void finish(const char *how)
@@ -32,9 +37,14 @@ static void finish(const char *how)
                tp_session.spool.path[0] ? ": tprof recover, or the next process, writes the rest" : "");
 }
 
+bool tp_process_is_recorded(void)
+{
+    return initialised && tp_session_is_here() && tp_session.state != TP_SESSION_DORMANT;
+}
+
 void tp_process_leave(const char *how)
 {
-    if (!initialised || tp_session.pid != (uint32_t)getpid() || tp_session.state == TP_SESSION_DORMANT)
+    if (!tp_process_is_recorded())
         return;
     if (must_finish())
         finish(how);
@@ -42,16 +52,29 @@ void tp_process_leave(const char *how)
         tp_drain_wait_finished(WAIT_MS); /* another way out is under way: it must be able to end its work */
 }
 
+/* A signal that is ending the process decides the status, not this thread. */
+static void wait_for_signal(void)
+{
+    struct timespec t = {.tv_nsec = 5000000};
+    while (dying == getpid())
+        nanosleep(&t, NULL);
+}
+
 static void at_exit(void)
 {
     if (must_finish())
         tp_session_check();
     tp_process_leave("exit");
-    /* A signal is ending the process: it decides the status, not this thread. */
-    while (dying)
-        pause();
-    if (tp_session.pid == (uint32_t)getpid())
+    wait_for_signal();
+    if (tp_session_is_here())
         tp_drain_join();
+}
+
+static void leave_quickly(void *nothing)
+{
+    (void)nothing;
+    tp_process_leave("quick_exit");
+    wait_for_signal();
 }
 
 static void die(int number)
@@ -76,10 +99,11 @@ static void on_signal(int number)
         return;
     }
     if (must_finish()) {
-        dying = 1;
+        dying = getpid();
         finish(number == SIGINT ? "SIGINT" : "SIGTERM");
     }
     die(number);
+    dying = 0; /* still here: process 1 of its namespace, which such a signal does not end, or a debugger kept it */
     errno = saved;
 }
 
@@ -105,9 +129,11 @@ int tp_process_init(void)
 {
     if (initialised)
         return 0;
-    if (pthread_atfork(tp_session_before_fork, tp_session_after_fork_in_parent, tp_session_after_fork_in_child) != 0 ||
-        atexit(at_exit) != 0)
+    if (!__register_atfork || atexit(at_exit) != 0 ||
+        __register_atfork(tp_session_before_fork, tp_session_after_fork_in_parent, tp_session_after_fork_in_child, NULL) != 0)
         return -ENOMEM;
+    if (__cxa_at_quick_exit)
+        __cxa_at_quick_exit(leave_quickly, NULL);
     initialised = true;
     static const int caught[] = {SIGTERM, SIGINT};
     for (size_t i = 0; i < TP_COUNT(caught) && tp_process_real_sigaction; i++) {

@@ -25,6 +25,9 @@ bool tp_process_catches(int signal_number);
 bool tp_process_is_our_handler(const struct sigaction *action);
 void tp_process_our_action(struct sigaction *ret_action);
 
+/* False also in a child of vfork or a raw clone. Async-signal-safe. */
+bool tp_process_is_recorded(void);
+
 /* The process is about to leave without exit handlers (_exit, exec). Returns at once in a child of vfork and where there is
  * nothing to do. Async-signal-safe. */
 void tp_process_leave(const char *how);

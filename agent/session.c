@@ -371,15 +371,18 @@ bool tp_session_wake_child(void)
 
 static bool lock_within(uint64_t ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)(ms / 1000);
-    until.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
+    for (; pthread_mutex_trylock(&lock) != 0; ms--) {
+        if (ms == 0)
+            return false;
+        struct timespec t = {.tv_nsec = 1000000};
+        nanosleep(&t, NULL);
     }
-    return pthread_mutex_timedlock(&lock, &until) == 0;
+    return true;
+}
+
+bool tp_session_is_here(void)
+{
+    return tp_session.pid == (uint32_t)getpid() && tp_hooks_at_home();
 }
 
 void tp_session_check(void)
@@ -419,18 +422,27 @@ void tp_session_close(const char *how)
         pthread_mutex_unlock(&lock);
 }
 
+static __thread bool locked_for_fork __attribute__((tls_model("initial-exec")));
+
+/* A signal handler may fork while its thread holds these very locks, and in a child of a raw clone a thread may hold them that
+ * is not there. Then they are not taken: a child finds nothing that it would not make anew. */
 void tp_session_before_fork(void)
 {
+    bool inside = tp_critical.depth > 0;
     tp_critical_begin();
+    locked_for_fork = !inside && tp_session_is_here();
+    if (!locked_for_fork)
+        return;
     pthread_mutex_lock(&lock);
     tp_threads_lock();
 }
 
 void tp_session_after_fork_in_parent(void)
 {
-    tp_session.active_children = true;
-    tp_threads_unlock();
-    pthread_mutex_unlock(&lock);
+    if (locked_for_fork) {
+        tp_threads_unlock();
+        pthread_mutex_unlock(&lock);
+    }
     tp_critical_end();
 }
 
@@ -444,12 +456,13 @@ void tp_session_after_fork_in_child(void)
     tp_spool_forget(&s->spool);
     tp_ring_init(NULL);
     tp_drain_forget();
+    pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    lock = unlocked;
     atomic_store(&marking, 0);
     atomic_store(&s->saw_backward, false);
     s->window = s->provisional = NULL;
     s->pid = (uint32_t)getpid();
     s->child = true;
-    s->active_children = false;
     s->edge_ns_ticks = s->attach_ticks = 0;
     if (was_attached) {
         s->outputs->forget();
@@ -460,6 +473,6 @@ void tp_session_after_fork_in_child(void)
             tp_hooks_set(TP_HOOK_COLD);
         }
     }
-    pthread_mutex_unlock(&lock);
+    tp_hooks_move_in();
     tp_critical_end();
 }

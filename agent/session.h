@@ -38,7 +38,6 @@ struct tp_session {
     struct tp_identity identity;
     struct tp_spool spool;
     bool child;  /* a process above this one is profiled, or this one was forked from a profiled one */
-    bool active_children; /* this process forked while attached */
     uint32_t pid;
     struct tp_clock_pair attached;
     uint64_t attach_ticks; /* how long attaching took */
@@ -69,6 +68,10 @@ int tp_session_attach(const struct tp_settings *settings, const struct tp_collec
 
 /* A forked child's first hook. True if it is attached now. */
 bool tp_session_wake_child(void);
+
+/* False in children that share or copied our memory but not our threads: of vfork, posix_spawn, a raw clone. Any child of
+ * fork is at home in itself. Async-signal-safe. */
+bool tp_session_is_here(void);
 
 /* From a hook that saw a mark; the time is taken here, and the place in the program. */
 void tp_session_mark(enum tp_mark_kind kind, enum tp_mark_edge edge, uint64_t identity, const char *name);

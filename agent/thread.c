@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "critical.h"
+#include "hooks.h"
 #include "ring.h"
 
 __thread struct tp_thread *tp_thread_word __attribute__((tls_model("initial-exec")));
@@ -26,6 +28,8 @@ static void thread_gone(void *state)
 {
     struct tp_thread *thread = state;
     tp_thread_word = TP_THREAD_LATE;
+    if (!tp_hooks_at_home())
+        return; /* its chunk is not mapped here */
     tp_ring_leave(thread);
     tp_thread_count_late(atomic_load_explicit(&thread->lost, memory_order_relaxed) -
                          atomic_load_explicit(&thread->lost_told, memory_order_relaxed));
@@ -70,10 +74,12 @@ TP_COLD struct tp_thread *tp_thread_enter(void)
         return NULL;
     int saved = errno;
     struct tp_thread *thread = NULL;
+    tp_critical_begin();
     pthread_mutex_lock(&list_lock);
     if (key_made)
         thread = new_state();
     pthread_mutex_unlock(&list_lock);
+    tp_critical_end();
     if (thread) {
         thread->info.os_id = (uint32_t)syscall(SYS_gettid);
         thread->info.logical_id = logical_id_of_self ? logical_id_of_self() : 0;
@@ -149,5 +155,6 @@ void tp_threads_reset_in_child(void)
     if (key_made)
         pthread_setspecific(key, NULL);
     tp_thread_word = NULL;
-    pthread_mutex_unlock(&list_lock);
+    pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    list_lock = unlocked;
 }

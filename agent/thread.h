@@ -69,7 +69,7 @@ struct tp_thread *tp_threads_first(void); /* under the lock */
 /* Takes dead threads whose chunks are all emptied off the list; their states are used again. Drain only. */
 void tp_threads_recycle(void);
 
-/* In a forked child: no thread has a state. The lock is held (tp_threads_lock before the fork) and is let go. */
+/* In a forked child: no thread has a state, and nobody holds the lock. */
 void tp_threads_reset_in_child(void);
 
 #endif

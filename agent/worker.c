@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bell.h"
 #include "cycle.h"
 #include "drain.h"
 #include "session.h"
@@ -18,7 +19,7 @@
 
 #define NICENESS 10
 
-static sem_t wake;
+static struct tp_bell wake;
 static pthread_t thread_id;
 static bool running;
 static _Atomic bool ending;
@@ -67,6 +68,7 @@ static void *worker_main(void *nothing)
     if (!tp_session.child)
         tp_session.outputs->recover(&ending);
     for (;;) {
+        uint32_t rings = tp_bell_rings(&wake);
         bool last_look = atomic_load(&ending);
         struct tp_cycle *cycle = tp_cycle_next_whole();
         if (cycle) {
@@ -78,8 +80,7 @@ static void *worker_main(void *nothing)
         }
         if (last_look)
             break;
-        while (sem_wait(&wake) != 0 && errno == EINTR)
-            ;
+        tp_bell_wait(&wake, rings, TP_BELL_FOREVER);
     }
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -89,7 +90,6 @@ static void *worker_main(void *nothing)
 
 int tp_worker_start(void)
 {
-    sem_init(&wake, 0, 0);
     atomic_store(&ending, false);
     int failed = tp_thread_of_ours(worker_main, "tprof-write", 512 * 1024, &thread_id);
     running = !failed;
@@ -99,7 +99,7 @@ int tp_worker_start(void)
 void tp_worker_wake(void)
 {
     if (running)
-        sem_post(&wake);
+        tp_bell_ring(&wake);
 }
 
 void tp_worker_finish(void)

@@ -22,6 +22,7 @@ const struct tp_real *tp_real(void)
     *(void **)&real.execvp = dlsym(RTLD_NEXT, "execvp");
     *(void **)&real.execvpe = dlsym(RTLD_NEXT, "execvpe");
     *(void **)&real.fexecve = dlsym(RTLD_NEXT, "fexecve");
+    *(void **)&real.execveat = dlsym(RTLD_NEXT, "execveat");
     atomic_store_explicit(&known, true, memory_order_release);
     return &real;
 }

@@ -123,7 +123,8 @@ static void finish(void)
 
 static void forget(void)
 {
-    tp_delivery_free(delivery);
+    if (delivery) /* else a child that never recorded forked again */
+        tp_delivery_free(delivery);
     delivery = NULL;
 }
 

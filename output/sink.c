@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -29,6 +30,12 @@ struct tp_sink {
     char name[NAME_MAX + 1], temporary[NAME_MAX + 1];
 };
 
+/* By number: a preloaded library that asks for a name which another C library lacks keeps musl's programs from starting. */
+static int real_rename(int from, const char *old, int to, const char *new, unsigned flags)
+{
+    return (int)syscall(SYS_renameat2, from, old, to, new, flags);
+}
+
 static int real_open(int folder, const char *name, int flags, mode_t mode)
 {
     return openat(folder, name, flags, mode);
@@ -38,7 +45,7 @@ static const struct tp_sink_system real_system = {
     .open = real_open,
     .write = write,
     .close = close,
-    .rename = renameat2,
+    .rename = real_rename,
     .link = linkat,
 };
 

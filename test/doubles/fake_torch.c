@@ -15,10 +15,17 @@ struct callback {
 #define MAX_CALLBACKS 32
 #define OBJECT_BYTES 344
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct callback callbacks[MAX_CALLBACKS]; /* under the lock */
-static uint64_t handles[MAX_CALLBACKS], last_handle;
-static int count;
+/* Never changed once it is published, and never freed: operators take no lock, as in libtorch, also in a forked child. */
+struct table {
+    int count;
+    struct callback callbacks[MAX_CALLBACKS];
+    uint64_t handles[MAX_CALLBACKS];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who change it */
+static const struct table nobody;
+static _Atomic(const struct table *) table = &nobody;
+static uint64_t last_handle; /* under the lock */
 static _Atomic uint64_t last_id, last_thread;
 static __thread uint64_t thread_id;
 
@@ -62,14 +69,13 @@ void construct(void *object, uint8_t scope)
     struct object *o = object;
     memset(object, 0, mode("huge") ? 1024 : OBJECT_BYTES);
     o->vptr = mode("no_vtable") ? (const void *)vtable : (const void *)(vtable + 2);
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < count && o->active < 9 && !mode("silent"); i++)
-        if (callbacks[i].scopes[scope]) {
-            o->pairs[o->active].start = callbacks[i].start;
-            o->pairs[o->active++].end = callbacks[i].end;
-            o->needs_ids |= callbacks[i].needs_ids;
+    const struct table *now = table;
+    for (int i = 0; i < now->count && o->active < 9 && !mode("silent"); i++)
+        if (now->callbacks[i].scopes[scope]) {
+            o->pairs[o->active].start = now->callbacks[i].start;
+            o->pairs[o->active++].end = now->callbacks[i].end;
+            o->needs_ids |= now->callbacks[i].needs_ids;
         }
-    pthread_mutex_unlock(&lock);
     if (o->needs_ids && !mode("no_ids"))
         put(object, 312 + shift(), ++last_id);
 }
@@ -114,9 +120,11 @@ uint64_t add(struct callback callback) __asm__("_ZN2at17addGlobalCallbackENS_22R
 uint64_t add(struct callback callback)
 {
     pthread_mutex_lock(&lock);
-    callbacks[count] = callback;
-    handles[count] = ++last_handle;
-    uint64_t handle = handles[count++];
+    struct table *next = malloc(sizeof *next);
+    *next = *table;
+    next->callbacks[next->count] = callback;
+    uint64_t handle = next->handles[next->count++] = ++last_handle;
+    table = next;
     pthread_mutex_unlock(&lock);
     return handle;
 }
@@ -125,22 +133,22 @@ void take_away(uint64_t handle) __asm__("_ZN2at14removeCallbackEm");
 void take_away(uint64_t handle)
 {
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < count; i++)
-        if (handles[i] == handle) {
-            memmove(&callbacks[i], &callbacks[i + 1], (size_t)(count - i - 1) * sizeof callbacks[0]);
-            memmove(&handles[i], &handles[i + 1], (size_t)(count - i - 1) * sizeof handles[0]);
-            count--;
-            break;
+    struct table *next = malloc(sizeof *next);
+    const struct table *now = table;
+    next->count = 0;
+    for (int i = 0; i < now->count; i++)
+        if (now->handles[i] != handle) {
+            next->callbacks[next->count] = now->callbacks[i];
+            next->handles[next->count++] = now->handles[i];
         }
+    table = next;
     pthread_mutex_unlock(&lock);
 }
 
 int fake_torch_callbacks(void)
 {
-    pthread_mutex_lock(&lock);
-    int now = count;
-    pthread_mutex_unlock(&lock);
-    return now;
+    const struct table *now = table;
+    return now->count;
 }
 
 bool has_callbacks(void) __asm__("_ZN2at18hasGlobalCallbacksEv");
