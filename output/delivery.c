@@ -44,6 +44,7 @@ struct tp_delivery {
     struct tp_model_counts left_out;
     struct tp_delivery_totals totals;
     size_t held_most;
+    bool opened; /* a file of a process that died */
 };
 
 /* One output while its cycle is written. */
@@ -109,7 +110,7 @@ struct place {
 };
 
 /* Opens the file, under a time that no file has yet. NULL with error set; or, without, when a try before wrote it. */
-static struct tp_sink *open_file(const struct tp_delivery *run, const struct place *place, char *path, int *ret_folder,
+static struct tp_sink *open_file(struct tp_delivery *run, const struct place *place, char *path, int *ret_folder,
                                  struct tp_arena *arena, struct tp_error *error)
 {
     const struct tp_settings *settings = run->process.settings;
@@ -127,8 +128,13 @@ static struct tp_sink *open_file(const struct tp_delivery *run, const struct pla
     size_t length = strlen(path);
     snprintf(path + length, TP_FOLDER_PATH - length, "/%s", name);
     struct tp_sink *sink = NULL;
-    if (died)
-        tp_folder_remove_temporaries(folder, name, worker, run->process.identity->pid, run->process.died_at_ns);
+    if (died) {
+        /* Where its process id has come again, and is ours, our own files look like those that it left. */
+        bool may_be_ours = run->opened && run->process.identity->pid == (uint32_t)getpid();
+        tp_folder_remove_temporaries(folder, name, may_be_ours ? NULL : worker, run->process.identity->pid,
+                                     run->process.died_at_ns);
+        run->opened = true;
+    }
     if (!died || faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
         struct tp_sink_options options = {
             .folder = folder, .name = name, .gzip_level = place->gzip ? settings->gzip_level : 0};

@@ -73,7 +73,7 @@ static void remove_stale(void *context, int folder, const char *entry)
 {
     const struct stale *stale = context;
     struct stat found;
-    bool of_process = tp_sink_is_temporary_of(entry, stale->worker, stale->pid) &&
+    bool of_process = stale->worker && tp_sink_is_temporary_of(entry, stale->worker, stale->pid) &&
                       fstatat(folder, entry, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
                       (uint64_t)found.st_mtime <= stale->died_at_ns / 1000000000 + 1; /* a number may be a living one's by now */
     if (of_process || tp_sink_is_temporary(entry, stale->name))

@@ -20,7 +20,7 @@ void tp_folder_absolute(const char *pattern, char *absolute);
 int tp_folder_open(const char *absolute, const struct tp_name_values *values, char *path, struct tp_error *error);
 
 /* Removes what sinks left of this file when their processes died, and of other files of this worker what that process left.
- * Only for a file that no living process writes. */
+ * Only for a file that no living process writes. worker NULL: those of this file alone. */
 void tp_folder_remove_temporaries(int folder, const char *name, const char *worker, uint32_t pid, uint64_t died_at_ns);
 
 #endif

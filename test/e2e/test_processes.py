@@ -83,7 +83,7 @@ SITUATIONS = {
     "fork inside an operator": (["fork_in_operator"], {}, "all"),  # C45
     "fork in a thread": (["fork_in_thread"], {}, "all"),  # C45
     "fork in a fork": (["fork_in_fork"], {}, "all"),
-    "fork in a signal handler": (["fork_in_signal_handler"], {}, "all"),
+    "fork in a signal handler": (["fork_in_signal_handler"], {"TPROF_BUFFER_MB": "256"}, "all"),
     "fork after all descriptors were closed": (["close_everything"], {}, "all"),
     "raw clone": (["raw_clone", "exit"], {}, "all"),
     "raw clone, child forks": (["raw_clone", "fork"], {}, "all"),
@@ -224,7 +224,7 @@ def train(rank):
     w = torch.ones(3, requires_grad=True); (w * 2).sum().backward(); work(20)
 """
 PYTHON_ROWS = {
-    # program, how many processes have files under "auto", how many under "all"
+    # program, how many processes have files under "auto", how many under "all" (None: as many as the pool has workers)
     "subprocess.run in 4 threads": ("""
 def run(): # C46
     for i in range(25):
@@ -283,8 +283,8 @@ if __name__ == '__main__': # C53
 
 
 @needs_torch
-@pytest.mark.parametrize("children", ["auto", "all", "none"])
-@pytest.mark.parametrize("row", PYTHON_ROWS)
+@pytest.mark.parametrize("row, children", [(row, children) for row in PYTHON_ROWS for children in ("auto", "all")] +
+                         [("mp.spawn inside a fork", "none")])
 def test_python(tmp_path, spool, row, children):
     program, auto, everyone = PYTHON_ROWS[row]
     script = tmp_path / "program.py"

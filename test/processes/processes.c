@@ -275,8 +275,9 @@ static int fork_in_signal_handler(void)
 {
     signal(SIGALRM, fork_in_handler);
     while (forks < 400) {
+        int before = forks;
         ualarm(300, 0);
-        for (int now = forks; forks == now;)
+        while (forks == before)
             train(5);
     }
     tell();
