@@ -134,7 +134,9 @@ static void recover_one(void *stop, int folder, const char *name)
     char line[5120];
     struct tp_recovered recovered;
     struct tp_error error = {0};
-    if (!tp_spool_in_is_name(name) || atomic_load((const _Atomic bool *)stop))
+    /* Our own is not even opened: a child that is forked just then would inherit the descriptor. */
+    const char *own = strrchr(tp_session.spool.path, '/');
+    if (!tp_spool_in_is_name(name) || atomic_load((const _Atomic bool *)stop) || (own && strcmp(own + 1, name) == 0))
         return;
     int failed = tp_recover(folder, name, stop, &recovered, &error);
     if (!failed && !recovered.unwanted) {
