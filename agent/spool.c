@@ -352,7 +352,7 @@ void tp_spool_close(struct tp_spool *spool)
 
 void tp_spool_forget(struct tp_spool *spool)
 {
-    if (is_our_file(spool))
+    if (is_our_file(spool, spool->file))
         close(spool->file);
     /* The table proper was MADV_DONTFORK too: nothing of it is mapped here. */
     *spool = (struct tp_spool){.kind = TP_SPOOL_MEMORY, .file = -1};
