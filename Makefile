@@ -124,13 +124,14 @@ $(THREADS): $(BUILD)/%: $(BUILD)/%.o $(call objects,$(LIBRARY)) $(BUILD)/libcore
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) -rdynamic $(ZLIB) -pthread -ldl -lm
 
-# Knows nothing of the agent, which is preloaded.
-$(BUILD)/test/processes/processes: $(call objects,test/processes/processes.c)
+# Programs that know nothing of the agent, which is preloaded: every way to fork and to end; bad places, long runs and faults.
+JOBS := $(BUILD)/test/processes/processes $(BUILD)/test/places/job
+$(JOBS): $(BUILD)/%: $(BUILD)/%.o
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) -pthread -ldl
 
 .PHONY: doubles
-doubles: $(THREADS) $(BUILD)/test/processes/processes $(BUILD)/test/doubles/libtorch_cpu.so $(BUILD)/test/doubles/libtorch_python.so
+doubles: $(THREADS) $(JOBS) $(addprefix $(BUILD)/test/doubles/,libtorch_cpu.so libtorch_python.so)
 
 $(BUILD)/test/steady/steady: $(call objects,test/steady/steady.c) $(BUILD)/libcore.a
 	$(call say,LD,$@)

@@ -1,13 +1,45 @@
 #include "log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
+#define SHARED (-2) /* the thread's stderr is the process's */
+
 static _Atomic int current_level = TP_LOG_WARN;
+static __thread int through = SHARED;
+
+void tp_log_through(int process)
+{
+    through = process;
+}
+
+/* In a table of our own the number of stderr is taken by the pidfd's copy; what is borrowed comes in its place, so that one
+ * is free even where the process may open no more. */
+static int borrow_stderr(void)
+{
+    if (through < 0)
+        return through == SHARED ? STDERR_FILENO : -1;
+    close(STDERR_FILENO);
+    return (int)syscall(SYS_pidfd_getfd, through, STDERR_FILENO, 0u);
+}
+
+static void return_stderr(int borrowed)
+{
+    if (through < 0)
+        return;
+    if (borrowed >= 0)
+        close(borrowed);
+    fcntl(through, F_DUPFD_CLOEXEC, STDERR_FILENO);
+}
 
 void tp_log_set_level(enum tp_log_level level)
 {
@@ -23,9 +55,9 @@ void tp_log_text(enum tp_log_level level, const char *text, size_t bytes)
 {
     if (level > tp_log_get_level())
         return;
-    int saved = errno;
+    int saved = errno, descriptor = borrow_stderr();
     while (bytes > 0) {
-        ssize_t n = write(STDERR_FILENO, text, bytes);
+        ssize_t n = write(descriptor, text, bytes);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -33,6 +65,7 @@ void tp_log_text(enum tp_log_level level, const char *text, size_t bytes)
         text += n;
         bytes -= (size_t)n;
     }
+    return_stderr(descriptor);
     errno = saved;
 }
 

@@ -24,6 +24,7 @@
 #define NAMES_AHEAD_LARGE (2u << 20)
 #define BUDGET_MIN (4u << 20)
 
+/* Our descriptors stay out of the low numbers, which programs count on. */
 static int move_high(int fd)
 {
     int high = fcntl(fd, F_DUPFD_CLOEXEC, 200);
@@ -33,26 +34,22 @@ static int move_high(int fd)
     return high;
 }
 
-static bool is_our_file(const struct tp_spool *spool, int fd)
-{
-    struct stat now;
-    return fd >= 0 && fstat(fd, &now) == 0 && now.st_dev == spool->file_device && now.st_ino == spool->file_inode;
-}
-
-/* The descriptor, opened anew where the program has closed it (daemons close whatever is open), and perhaps uses its number. */
+/* The file's descriptor: opened once more where the thread's table (descriptors.h) does not have it, or the program closed it. */
 static bool have_file(struct tp_spool *spool)
 {
-    if (spool->file < 0 || is_our_file(spool, spool->file))
-        return spool->file >= 0;
-    int fd = open(spool->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (!is_our_file(spool, fd)) {
-        if (fd >= 0)
-            close(fd);
+    if (spool->path[0] == '\0')
         return false;
+    if (spool->file >= 0 && tp_file_is(spool->file, &spool->id))
+        return true;
+    int fd = open(spool->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0 && !tp_file_is(fd, &spool->id)) { /* another lies at its path */
+        close(fd);
+        fd = -1;
     }
-    spool->file = move_high(fd);
-    flock(spool->file, LOCK_EX | LOCK_NB);
-    return true;
+    spool->file = fd < 0 ? -1 : move_high(fd);
+    if (fd >= 0)
+        flock(spool->file, LOCK_EX | LOCK_NB);
+    return fd >= 0;
 }
 
 /* Makes memory ours to touch: backing first, then a write to each page, all on the calling (background) thread. */
@@ -81,7 +78,16 @@ static bool is_memory_file_system(int folder)
     return fstatfs(folder, &fs) == 0 && fs.f_type == TMPFS_MAGIC_NUMBER;
 }
 
-/* Our descriptors stay out of the low numbers, which programs count on. */
+static void set_path(struct tp_spool *spool, const char *folder, const char *name)
+{
+    char here[sizeof spool->path] = "";
+    if (folder[0] != '/' && !getcwd(here, sizeof here)) /* programs change theirs later */
+        here[0] = '\0';
+    int length = snprintf(spool->path, sizeof spool->path, "%s%s%s/%s", here, here[0] ? "/" : "", folder, name);
+    if (length >= (int)sizeof spool->path)
+        spool->path[0] = '\0';
+}
+
 static int make_file(struct tp_spool *spool, const char *folder, bool must_hold_budget, struct tp_error *note)
 {
     int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -99,33 +105,35 @@ static int make_file(struct tp_spool *spool, const char *folder, bool must_hold_
     char name[64];
     struct tp_clock_pair now = tp_clock_pair_now();
     snprintf(name, sizeof name, "tprof.%d.%llx.spool", (int)getpid(), (unsigned long long)now.realtime_ns);
-    int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int error = errno;
+    set_path(spool, folder, name);
+    int fd = spool->path[0] ? openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+    int error = spool->path[0] ? errno : ENAMETOOLONG;
     bool memory_fs = is_memory_file_system(dir);
     close(dir);
     if (fd < 0) {
+        spool->path[0] = '\0';
         tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory and do not outlive the process", folder, strerror(error));
         return -error;
     }
     spool->file = move_high(fd);
     spool->kind = memory_fs ? TP_SPOOL_SHARED : TP_SPOOL_DISK;
-    snprintf(spool->path, sizeof spool->path, "%s/%s", folder, name);
-    struct stat made;
-    fstat(spool->file, &made);
-    spool->file_device = made.st_dev;
-    spool->file_inode = made.st_ino;
+    spool->id = tp_file_id(spool->file);
     flock(spool->file, LOCK_EX | LOCK_NB);
     return 0;
 }
 
+static void close_file(struct tp_spool *spool)
+{
+    if (spool->file >= 0)
+        tp_file_close(spool->file, &spool->id);
+    spool->file = -1;
+}
+
 static void drop_file(struct tp_spool *spool)
 {
-    if (spool->file >= 0) {
-        if (is_our_file(spool, spool->file))
-            close(spool->file);
+    close_file(spool);
+    if (spool->path[0])
         unlink(spool->path);
-    }
-    spool->file = -1;
     spool->path[0] = '\0';
     spool->kind = TP_SPOOL_MEMORY;
 }
@@ -225,8 +233,10 @@ int tp_spool_open(struct tp_spool *spool, const struct tp_spool_options *options
         spool->budget = BUDGET_MIN;
     if (make_file(spool, options->folder ? options->folder : TP_SPOOL_FOLDER, !options->folder, note) == 0) {
         int failed = lay_out(spool);
-        if (!failed)
+        if (!failed) {
+            close_file(spool); /* the background thread opens it in its own table */
             return 0;
+        }
         tp_error_set(note, "spool", NULL, "%s: %s; records wait in memory and do not outlive the process", spool->path, strerror(-failed));
         unmap(spool);
         drop_file(spool);
@@ -352,8 +362,7 @@ void tp_spool_close(struct tp_spool *spool)
 
 void tp_spool_forget(struct tp_spool *spool)
 {
-    if (is_our_file(spool, spool->file))
-        close(spool->file);
+    close_file(spool);
     /* The table proper was MADV_DONTFORK too: nothing of it is mapped here. */
     *spool = (struct tp_spool){.kind = TP_SPOOL_MEMORY, .file = -1};
 }

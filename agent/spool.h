@@ -10,7 +10,7 @@
  * cannot hold the budget, anonymous memory, which does not. In a folder on a disk only the log is mapped: stores into a
  * page that is being written back would stall the training thread. There the background thread writes state and names
  * to the file each time it looks; what lies in chunks then dies with the process. The file is private (0600), locked
- * (flock) as long as its process lives, and removed at the end. spool_in.h reads one whose process died.
+ * (flock) as long as its process lives (the mapping holds the lock, no descriptor does), and removed at the end. spool_in.h reads one whose process died.
  *
  * Memory is mapped whole and backed step by step, by the background thread, before anyone touches it: posix_fallocate, then
  * one write a page. A full file system ends the growth, never the job (a page without backing would be SIGBUS).
@@ -28,6 +28,7 @@
 
 #include "base.h"
 #include "cycle.h"
+#include "descriptors.h"
 #include "error.h"
 #include "identity.h"
 #include "intern.h"
@@ -97,9 +98,9 @@ struct tp_log {
 
 struct tp_spool {
     enum tp_spool_kind kind;
-    int file; /* -1: none */
-    uint64_t file_device, file_inode; /* to know our descriptor again: the program may close and reuse numbers */
-    char path[512];                   /* "" for memory */
+    int file; /* of the background thread; -1: none, or not open now */
+    struct tp_file_id id; /* to know our descriptor again: the program may close and reuse numbers */
+    char path[512]; /* absolute; "" for memory */
     char *work;                       /* state, names and pool */
     size_t work_bytes;
     char *log_memory;
@@ -138,7 +139,7 @@ void tp_spool_retire(struct tp_spool *spool);
 /* Unmaps and removes everything. No thread may use it any more. */
 void tp_spool_close(struct tp_spool *spool);
 
-/* In a forked child: forgets the parent's spool (its memory is not there), closes the inherited descriptor. */
+/* In a forked child: forgets the parent's spool (its memory is not there). */
 void tp_spool_forget(struct tp_spool *spool);
 
 size_t tp_spool_held(const struct tp_spool *spool); /* bytes backed now */

@@ -13,6 +13,7 @@
 
 #include "bell.h"
 #include "cycle.h"
+#include "descriptors.h"
 #include "drain.h"
 #include "session.h"
 #include "thread.h"
@@ -36,6 +37,7 @@ static void *start_of_ours(void *argument)
     struct start *start = argument;
     void *(*body)(void *) = start->body;
     tp_thread_never_records();
+    tp_descriptors_own();
     prctl(PR_SET_NAME, start->name, 0, 0, 0);
     sem_post(&start->taken);
     return body(NULL);

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "../agent/descriptors.h"
 #include "../agent/log.h"
 #include "averages.h"
 #include "cycle_source.h"
@@ -43,8 +44,14 @@ struct tp_delivery {
     uint64_t cycles_left_out, left_out_lost_before;
     struct tp_model_counts left_out;
     struct tp_delivery_totals totals;
+    uint64_t told[4]; /* a bit an errno: causes of failure that a line was said about */
     size_t held_most;
     bool opened; /* a file of a process that died */
+};
+
+struct folder {
+    int descriptor;
+    struct tp_file_id id;
 };
 
 /* One output while its cycle is written. */
@@ -52,7 +59,7 @@ struct output {
     const struct tp_writer *writer;
     uint32_t bit; /* in cycle->written */
     struct tp_sink *sink;
-    int folder; /* open as long as the sink */
+    struct folder folder; /* open as long as the sink */
     void *state;
     struct tp_cycle_report report; /* the cycle's, with this file's name */
     struct tp_report_file *file;
@@ -109,8 +116,8 @@ struct place {
     uint64_t cycle, step;
 };
 
-/* Opens the file, under a time that no file has yet. NULL with error set; or, without, when a try before wrote it. */
-static struct tp_sink *open_file(struct tp_delivery *run, const struct place *place, char *path, int *ret_folder,
+/* Opens the file, under a time that no file has yet. NULL with error and errno set; or, without, when a try before wrote it. */
+static struct tp_sink *open_file(struct tp_delivery *run, const struct place *place, char *path, struct folder *ret_folder,
                                  struct tp_arena *arena, struct tp_error *error)
 {
     const struct tp_settings *settings = run->process.settings;
@@ -120,14 +127,18 @@ static struct tp_sink *open_file(struct tp_delivery *run, const struct place *pl
                                     .step = place->step,
                                     .cycle = place->cycle};
     int folder = tp_folder_open(run->process.folder, &values, path, error);
-    if (folder < 0)
+    if (folder < 0) {
+        errno = -folder;
         return NULL;
+    }
+    struct tp_file_id id = tp_file_id(folder);
     char worker[256], name[256];
     tp_names_worker(settings->worker_name, &values, worker, sizeof worker);
     tp_names_file(worker, values.time_ns, place->suffix, place->gzip, name, sizeof name);
     size_t length = strlen(path);
     snprintf(path + length, TP_FOLDER_PATH - length, "/%s", name);
     struct tp_sink *sink = NULL;
+    int failed = 0;
     if (died) {
         /* Where its process id has come again, and is ours, our own files look like those that it left. */
         bool may_be_ours = run->opened && run->process.identity->pid == (uint32_t)getpid();
@@ -139,11 +150,13 @@ static struct tp_sink *open_file(struct tp_delivery *run, const struct place *pl
         struct tp_sink_options options = {
             .folder = folder, .name = name, .gzip_level = place->gzip ? settings->gzip_level : 0};
         sink = tp_sink_open(&options, arena, error);
+        failed = sink ? 0 : errno;
     }
     if (sink)
-        *ret_folder = folder;
+        *ret_folder = (struct folder){folder, id};
     else
-        close(folder);
+        tp_file_close(folder, &id);
+    errno = failed;
     return sink;
 }
 
@@ -152,14 +165,27 @@ static bool is_stopped(const struct tp_delivery *run)
     return run->process.stop && atomic_load(run->process.stop);
 }
 
-static void fail(struct tp_delivery *run, struct output *output, const struct tp_error *error)
+/* One line for each cause: a full disk fails every file of every cycle. */
+static bool is_news(struct tp_delivery *run, int status)
+{
+    unsigned number = status < 0 ? (unsigned)-status % 256 : 0;
+    uint64_t bit = UINT64_C(1) << number % 64;
+    bool news = !(run->told[number / 64] & bit);
+    run->told[number / 64] |= bit;
+    return news;
+}
+
+static void fail(struct tp_delivery *run, struct tp_report_file *file, int status, const struct tp_error *error)
 {
     char line[800];
-    tp_error_line(error, line, sizeof line);
-    if (!is_stopped(run))
-        tp_log(TP_LOG_WARN, "%s was not written: %s", output->file->path, line);
-    output->file->failure = tp_arena_copy(&run->arena, line, strlen(line));
-    output->failed = -1;
+    const char *slash = strrchr(file->path, '/');
+    if (slash && error->where[0] && strncmp(slash + 1, error->where, strlen(error->where)) == 0)
+        snprintf(line, sizeof line, "%s", error->what); /* the path tells it already */
+    else
+        tp_error_line(error, line, sizeof line);
+    if (!is_stopped(run) && is_news(run, status))
+        tp_log(TP_LOG_WARN, "%s was not written: %s (files that fail for the same reason are named at the end)", file->path, line);
+    file->failure = tp_arena_copy(&run->arena, line, strlen(line));
     run->totals.failures++;
 }
 
@@ -296,7 +322,7 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
         if (!output->sink) {
             output->failed = -1;
             if (error.set)
-                fail(run, output, &error);
+                fail(run, output->file, -errno, &error);
             else
                 run->totals.files++;
             continue;
@@ -337,14 +363,14 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
         if (output->failed) {
             tp_error_set(&error, output->writer->name, NULL, "%s", strerror(output->failed < -1 ? -output->failed : ENOMEM));
             tp_sink_abandon(output->sink);
-            fail(run, output, &error);
-        } else if (tp_sink_close(output->sink, &output->file->bytes, &error) != 0) {
-            fail(run, output, &error);
+            fail(run, output->file, output->failed < -1 ? output->failed : -ENOMEM, &error);
+        } else if ((output->failed = tp_sink_close(output->sink, &output->file->bytes, &error)) != 0) {
+            fail(run, output->file, output->failed, &error);
         } else {
             run->totals.files++;
             cycle->written |= output->bit;
         }
-        close(output->folder);
+        tp_file_close(output->folder.descriptor, &output->folder.id);
     }
     if (writing.averages && tp_averages_end(writing.averages) == 0 && run->averages)
         tp_averages_merge(run->averages, writing.averages);
@@ -416,23 +442,19 @@ static void write_summary(struct tp_delivery *run, const struct tp_delivery_end 
                           .time_ns = end->clock.realtime_ns,
                           .cycle = run->cycle_count,
                           .step = end->next_step};
-    int folder;
+    struct folder folder;
     struct tp_sink *sink = open_file(run, &place, path, &folder, arena, &error);
+    int failed = sink ? 0 : -errno;
     file->path = path;
     if (sink) {
         tp_summary_write(sink, report, arena);
-        tp_sink_close(sink, &file->bytes, &error);
-        close(folder);
+        failed = tp_sink_close(sink, &file->bytes, &error);
+        tp_file_close(folder.descriptor, &folder.id);
     }
-    if (error.set) {
-        char line[800];
-        tp_error_line(&error, line, sizeof line);
-        tp_log(TP_LOG_WARN, "summary.json was not written: %s", line);
-        report->file_count = 0;
-        run->totals.failures++;
-    } else {
+    if (error.set)
+        fail(run, file, failed, &error);
+    else
         run->totals.files++;
-    }
 }
 
 void tp_delivery_finish(struct tp_delivery *run, const struct tp_delivery_end *end)

@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "../agent/descriptors.h"
+
 #define BUFFER (256 * 1024)
 #define RESERVE_MAX (64 * 1024)
 #define NAME_ATTEMPTS 1000
@@ -20,6 +22,7 @@
 struct tp_sink {
     const struct tp_sink_system *system;
     int folder, descriptor;
+    struct tp_file_id id; /* of the file: its number may become the program's (agent/descriptors.h) */
     int status;   /* 0 or the first failure */
     const char *doing; /* what failed */
     size_t used;  /* of buffer */
@@ -59,6 +62,8 @@ static void fail(struct tp_sink *sink, int status, const char *doing)
 
 static void write_all(struct tp_sink *sink, const char *bytes, size_t count)
 {
+    if (count > 0 && sink->status == 0 && !tp_file_is(sink->descriptor, &sink->id))
+        fail(sink, -EBADF, "writing");
     while (count > 0 && sink->status == 0) {
         ssize_t n = sink->system->write(sink->descriptor, bytes, count);
         if (n > 0) {
@@ -125,9 +130,10 @@ static int create(struct tp_sink *sink)
         int descriptor = sink->system->open(sink->folder, sink->temporary,
                                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (descriptor >= 0) {
+            sink->id = tp_file_id(descriptor);
             int high = fcntl(descriptor, F_DUPFD_CLOEXEC, DESCRIPTOR_MIN);
             if (high >= 0)
-                close(descriptor);
+                tp_file_close(descriptor, &sink->id);
             return high >= 0 ? high : descriptor;
         }
         if (errno != EEXIST && errno != EINTR)
@@ -278,7 +284,9 @@ static int publish(struct tp_sink *sink)
 /* Ends the descriptor. EINTR: Linux has closed it all the same. */
 static void close_descriptor(struct tp_sink *sink)
 {
-    if (sink->system->close(sink->descriptor) < 0 && errno != EINTR)
+    if (!tp_file_is(sink->descriptor, &sink->id))
+        fail(sink, -EBADF, "closing");
+    else if (sink->system->close(sink->descriptor) < 0 && errno != EINTR)
         fail(sink, -errno, "closing");
     sink->descriptor = -1;
 }
