@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "held.h"
+
 #ifndef SYS_pidfd_getfd
 #define SYS_pidfd_getfd 438
 #endif
@@ -55,7 +57,9 @@ void tp_log_text(enum tp_log_level level, const char *text, size_t bytes)
 {
     if (level > tp_log_get_level())
         return;
+    struct tp_held held;
     int saved = errno, descriptor = borrow_stderr();
+    tp_held_begin(&held);
     while (bytes > 0) {
         ssize_t n = write(descriptor, text, bytes);
         if (n < 0 && errno == EINTR)
@@ -65,6 +69,7 @@ void tp_log_text(enum tp_log_level level, const char *text, size_t bytes)
         text += n;
         bytes -= (size_t)n;
     }
+    tp_held_end(&held);
     return_stderr(descriptor);
     errno = saved;
 }

@@ -10,6 +10,7 @@
 
 #include "critical.h"
 #include "drain.h"
+#include "held.h"
 #include "hooks.h"
 #include "log.h"
 #include "ring.h"
@@ -265,8 +266,12 @@ static int begin(void)
     int failed = tp_hooks_init();
     /* Three quarters are for records; the rest is the model's, the writers' and the compressor's. */
     struct tp_spool_options options = {.folder = s->settings->spool_dir, .budget = s->settings->buffer_bytes / 4 * 3};
-    if (!failed)
+    if (!failed) {
+        struct tp_held held;
+        tp_held_begin(&held);
         failed = tp_spool_open(&s->spool, &options, &note, &error);
+        tp_held_end(&held);
+    }
     if (note.set && tp_error_line(&note, line, sizeof line))
         tp_log(s->settings->spool_dir ? TP_LOG_WARN : TP_LOG_INFO, "%s", line); /* of what was asked for, in any case */
     if (!failed && !steps) {

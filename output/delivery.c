@@ -360,7 +360,7 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
         output->report.partial_why = report.partial_why;
         if (!output->failed)
             output->failed = output->writer->end(output->state, &counts);
-        if (output->failed) {
+        if (output->failed && tp_sink_status(output->sink) == 0) {
             tp_error_set(&error, output->writer->name, NULL, "%s", strerror(output->failed < -1 ? -output->failed : ENOMEM));
             tp_sink_abandon(output->sink);
             fail(run, output->file, output->failed < -1 ? output->failed : -ENOMEM, &error);

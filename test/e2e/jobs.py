@@ -11,7 +11,8 @@ from conftest import BUILD, CLEAN, LIBRARY, check
 JOB, FAKES = BUILD / "test/places/job", BUILD / "test/doubles"
 needs_job = [pytest.mark.skipif(not JOB.exists(), reason="make doubles has not been run"),
              pytest.mark.skipif("-" in BUILD.name, reason="a sanitizer's runtime has to be in the program")]
-REPORT = re.compile(r"tprof: (steps? \d|cycle \d|\d+ cycles|all \d+ cycles|the whole run|no recording window|nothing was)")
+REPORT = re.compile(r"tprof: (steps? \d|cycle \d|\d+ cycles|all \d+ cycles|the whole run|no recording window|nothing was)|"
+                    r"tprof: tprof\.\S*\.spool: wrote")  # another process's, which died
 
 
 @dataclasses.dataclass
@@ -53,10 +54,11 @@ def run_job(words, folder, tmp_path, before=(), bare=False, timeout=60, cwd=None
         environment.pop(name, None)
     preload = environment.pop("LD_PRELOAD", "")
     words = [w.format(**names) for w in (words.split() if isinstance(words, str) else words)]
+    before = [re.sub(r"\{(out|err|tmp)\}", lambda found: names[found[1]], word) for word in before]
     if not bare:
         # After what stands before the program: shells and tools are not the job.
         before = [*before, "env", "LD_PRELOAD=" + ":".join(filter(None, [preload, str(LIBRARY)]))]
     with open(err, "w") as file:
         result = subprocess.run([*before, JOB, FAKES, *words], env=environment, stdout=subprocess.PIPE, stderr=file,
-                                timeout=timeout, cwd=cwd, preexec_fn=preexec, pass_fds=pass_fds)
+                                timeout=timeout, cwd=cwd or tmp_path, preexec_fn=preexec, pass_fds=pass_fds)
     return Ran(result.returncode, result.stdout.decode(), err.read_text(errors="replace"), pathlib.Path(folder))

@@ -196,15 +196,25 @@ START_TEST(a_reused_descriptor_is_left_alone)
     char path[128];
     snprintf(path, sizeof path, "%s/other", folder);
     FILE *other = fopen(path, "w+");
-    dup2(fileno(other), spool.file); /* the program closed every number and opened its own files */
-    for (uint64_t i = 0; i < 200; i++)
-        append(i, 60000);
+    ck_assert_int_eq(spool.file, -1); /* none is kept where the program attached */
+    append(0, 60000);
+    int number = spool.file;
+    ck_assert_int_ge(number, 0);
+    dup2(fileno(other), number); /* the program closed every number and opened its own files */
+    for (uint64_t i = 1; i < 200; i++)
+        ck_assert_int_eq(append(i, 60000), 0);
+    ck_assert_int_ne(spool.file, number);
+    ck_assert_uint_gt(spool.log.backed, 200 * 60000);
+    ck_assert_uint_eq(spool.log.capacity, spool.log.full_capacity);
+    close(spool.file);
+    dup2(fileno(other), spool.file);
+    number = spool.file;
+    tp_spool_close(&spool);
     struct stat size;
-    fstat(fileno(other), &size);
+    ck_assert_int_eq(fstat(number, &size), 0);
     ck_assert_int_eq(size.st_size, 0);
     fclose(other);
     unlink(path);
-    tp_spool_close(&spool);
     remove_folder();
 }
 END_TEST
