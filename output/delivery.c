@@ -175,7 +175,8 @@ static bool is_news(struct tp_delivery *run, int status)
     return news;
 }
 
-static void fail(struct tp_delivery *run, struct tp_report_file *file, int status, const struct tp_error *error)
+static void fail(struct tp_delivery *run, struct tp_arena *keep, struct tp_report_file *file, int status,
+                 const struct tp_error *error)
 {
     char line[800];
     const char *slash = strrchr(file->path, '/');
@@ -185,7 +186,7 @@ static void fail(struct tp_delivery *run, struct tp_report_file *file, int statu
         tp_error_line(error, line, sizeof line);
     if (!is_stopped(run) && is_news(run, status))
         tp_log(TP_LOG_WARN, "%s was not written: %s (files that fail for the same reason are named at the end)", file->path, line);
-    file->failure = tp_arena_copy(&run->arena, line, strlen(line));
+    file->failure = tp_arena_copy(keep, line, strlen(line));
     run->totals.failures++;
 }
 
@@ -304,7 +305,12 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
                                      .trace_id = trace_id,
                                      .dropped_end_ns = begin > cycle->begin ? tp_clock_ns(&source.map, begin) : 0};
     struct writing writing = {.run = run, .averages = tp_averages_begin(&report, arena)};
-    struct tp_report_file *files = tp_arena_alloc(&run->arena, WRITERS * sizeof *files);
+    /* What the report at the end tells one by one is kept for as long, and is bounded; the rest goes with this cycle. */
+    bool is_told = run->cycle_count < MAX_CYCLES;
+    struct tp_report_file *files = is_told ? tp_arena_alloc(&run->arena, WRITERS * sizeof *files) : NULL;
+    struct tp_arena *keep = files ? &run->arena : arena;
+    if (!files)
+        files = tp_arena_alloc(arena, WRITERS * sizeof *files);
     for (size_t i = 0; files && i < WRITERS; i++) {
         if (!(settings->outputs & writers[i].outputs) || cycle->written & 1u << i)
             continue;
@@ -317,12 +323,12 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
                               .cycle = cycle->number,
                               .step = cycle->first_step};
         output->sink = open_file(run, &place, path, &output->folder, arena, &error);
-        output->file->path = tp_arena_copy(&run->arena, path, strlen(path));
+        output->file->path = tp_arena_copy(keep, path, strlen(path));
         writing.count++;
         if (!output->sink) {
             output->failed = -1;
             if (error.set)
-                fail(run, output->file, -errno, &error);
+                fail(run, keep, output->file, -errno, &error);
             else
                 run->totals.files++;
             continue;
@@ -363,9 +369,9 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
         if (output->failed && tp_sink_status(output->sink) == 0) {
             tp_error_set(&error, output->writer->name, NULL, "%s", strerror(output->failed < -1 ? -output->failed : ENOMEM));
             tp_sink_abandon(output->sink);
-            fail(run, output->file, output->failed < -1 ? output->failed : -ENOMEM, &error);
+            fail(run, keep, output->file, output->failed < -1 ? output->failed : -ENOMEM, &error);
         } else if ((output->failed = tp_sink_close(output->sink, &output->file->bytes, &error)) != 0) {
-            fail(run, output->file, output->failed, &error);
+            fail(run, keep, output->file, output->failed, &error);
         } else {
             run->totals.files++;
             cycle->written |= output->bit;
@@ -388,7 +394,7 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
                                      .counts = counts,
                                      .lost_before = lost,
                                      .files = files,
-                                     .file_count = files ? writing.count : 0};
+                                     .file_count = keep == &run->arena ? writing.count : 0};
 }
 
 static void add_counts(struct tp_model_counts *sum, const struct tp_model_counts *counts)
@@ -452,7 +458,7 @@ static void write_summary(struct tp_delivery *run, const struct tp_delivery_end 
         tp_file_close(folder.descriptor, &folder.id);
     }
     if (error.set)
-        fail(run, file, failed, &error);
+        fail(run, arena, file, failed, &error);
     else
         run->totals.files++;
 }

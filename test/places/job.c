@@ -11,6 +11,7 @@
  *     own FOLDER         opens files of its own on numbers 3 to 40 and 200 to 240; at the end they must be as they were
  *     churn FOLDER N     N times: close every number, open files of its own, write, train a step
  *     limit NAME N       setrlimit: fsize, as (N MB more than now), nofile
+ *     nap                2 ms
  *     measure            one line about itself
  *     exit N
  *
@@ -294,6 +295,8 @@ int main(int argc, char **argv)
             churn(word[1], atol(word[2])), word += 2;
         else if (strcmp(what, "limit") == 0)
             limit(word[1], strtoul(word[2], NULL, 10)), word += 2;
+        else if (strcmp(what, "nap") == 0)
+            nap();
         else if (strcmp(what, "measure") == 0)
             measure();
         else if (strcmp(what, "exit") == 0)
