@@ -117,6 +117,10 @@ $(BUILD)/test/doubles/libtorch_python.so: $(BUILD)/test/doubles/fake_torch_pytho
 $(BUILD)/test/doubles/libtorch%.so:
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -o $@ $^ $(SANITIZER) $(LDFLAGS) -pthread
+# Fails calls of libtprof.so: preloaded behind it.
+$(BUILD)/test/doubles/libfail.so: $(BUILD)/test/doubles/fail.o
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $^ $(LDFLAGS) -pthread -ldl
 $(call objects,$(wildcard test/doubles/*.c)): HOUSE += -fvisibility=default -Wno-missing-prototypes
 
 THREADS := $(patsubst %.c,$(BUILD)/%,$(wildcard test/threads/*.c))
@@ -131,7 +135,7 @@ $(JOBS): $(BUILD)/%: $(BUILD)/%.o
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) -pthread -ldl
 
 .PHONY: doubles
-doubles: $(THREADS) $(JOBS) $(addprefix $(BUILD)/test/doubles/,libtorch_cpu.so libtorch_python.so)
+doubles: $(THREADS) $(JOBS) $(addprefix $(BUILD)/test/doubles/,libtorch_cpu.so libtorch_python.so libfail.so)
 
 $(BUILD)/test/steady/steady: $(call objects,test/steady/steady.c) $(BUILD)/libcore.a
 	$(call say,LD,$@)

@@ -74,8 +74,10 @@ static void library_loaded(void)
     if (!load_settings("; tprof stays out, the program runs") || !settings.enabled)
         return;
     tell(report.note, report.notes, TP_LOG_WARN, "");
-    if (tp_session_attach(&settings, collectors, &tp_live_outputs) == 0)
-        tp_process_init();
+    if (tp_process_init() != 0)
+        tp_log(TP_LOG_WARN, "no memory to be called when the process ends; this process is not recorded");
+    else if (tp_session_attach(&settings, collectors, &tp_live_outputs) == 0)
+        tp_process_catch_signals();
 }
 
 /* A relative file means the working directory at the start: programs change theirs before they load PyTorch. */

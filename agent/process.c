@@ -17,7 +17,7 @@
 #define WAIT_MS 25000
 
 int (*tp_process_real_sigaction)(int, const struct sigaction *, struct sigaction *);
-static bool initialised;
+static bool initialised, catches;
 static volatile sig_atomic_t dying; /* the process (its id) that is ending by a signal which was caught */
 
 /* Weak: musl's loader would end a program for want of a name, even in a library that is only preloaded. */
@@ -109,7 +109,7 @@ static void on_signal(int number)
 
 bool tp_process_catches(int signal_number)
 {
-    return initialised && (signal_number == SIGTERM || signal_number == SIGINT);
+    return catches && (signal_number == SIGTERM || signal_number == SIGINT);
 }
 
 bool tp_process_is_our_handler(const struct sigaction *action)
@@ -135,6 +135,12 @@ int tp_process_init(void)
     if (__cxa_at_quick_exit)
         __cxa_at_quick_exit(leave_quickly, NULL);
     initialised = true;
+    return 0;
+}
+
+void tp_process_catch_signals(void)
+{
+    catches = true;
     static const int caught[] = {SIGTERM, SIGINT};
     for (size_t i = 0; i < TP_COUNT(caught) && tp_process_real_sigaction; i++) {
         struct sigaction now, ours;
@@ -142,5 +148,4 @@ int tp_process_init(void)
         if (tp_process_real_sigaction(caught[i], NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
             tp_process_real_sigaction(caught[i], &ours, NULL);
     }
-    return 0;
 }

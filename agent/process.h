@@ -17,8 +17,11 @@
 /* libc's own sigaction; set by the interposer, whose name it has taken. NULL: signals are left alone. */
 extern int (*tp_process_real_sigaction)(int, const struct sigaction *, struct sigaction *);
 
-/* Exit handlers, fork handlers, signals; once, at attach. -ENOMEM. */
+/* Exit and fork handlers; once, before attach: without them nothing would be written. -ENOMEM. */
 int tp_process_init(void);
+
+/* Once attached. */
+void tp_process_catch_signals(void);
 
 /* True for a signal that we catch while it is at its default, once attached. */
 bool tp_process_catches(int signal_number);

@@ -279,8 +279,7 @@ static int begin(void)
         failed = memory == MAP_FAILED ? -ENOMEM : 0;
         steps = failed ? NULL : memory;
     }
-    if (!failed)
-        failed = s->outputs->prepare();
+    bool prepared = !failed && (failed = s->outputs->prepare()) == 0;
     if (!failed) {
         tp_cycles_use(s->spool.state->cycles, TP_COUNT(s->spool.state->cycles));
         tp_ring_init(&s->spool.pool);
@@ -292,6 +291,9 @@ static int begin(void)
         else
             tp_log(TP_LOG_WARN, "cannot start: %s; this process is not recorded", strerror(-failed));
         tp_ring_init(NULL);
+        if (prepared)
+            s->outputs->forget();
+        tp_spool_close(&s->spool);
         return failed;
     }
     tp_steps_init(steps, &s->settings->step);

@@ -9,20 +9,27 @@
 static struct tp_real real;
 static _Atomic bool known;
 
+/* The loader may lack memory just then; the program's own call must not fail of that. */
+static void *libc_function(const char *name)
+{
+    void *function = dlsym(RTLD_NEXT, name);
+    return function ? function : tp_dso_find("libc.so", name);
+}
+
 const struct tp_real *tp_real(void)
 {
     if (TP_LIKELY(atomic_load_explicit(&known, memory_order_acquire)))
         return &real;
     /* Several threads may come here at once: all of them write the same. */
-    *(void **)&real.sigaction = dlsym(RTLD_NEXT, "sigaction");
-    *(void **)&real.signal = dlsym(RTLD_NEXT, "signal");
-    *(void **)&real.exit_now = dlsym(RTLD_NEXT, "_exit");
-    *(void **)&real.execve = dlsym(RTLD_NEXT, "execve");
-    *(void **)&real.execv = dlsym(RTLD_NEXT, "execv");
-    *(void **)&real.execvp = dlsym(RTLD_NEXT, "execvp");
-    *(void **)&real.execvpe = dlsym(RTLD_NEXT, "execvpe");
-    *(void **)&real.fexecve = dlsym(RTLD_NEXT, "fexecve");
-    *(void **)&real.execveat = dlsym(RTLD_NEXT, "execveat");
+    *(void **)&real.sigaction = libc_function("sigaction");
+    *(void **)&real.signal = libc_function("signal");
+    *(void **)&real.exit_now = libc_function("_exit");
+    *(void **)&real.execve = libc_function("execve");
+    *(void **)&real.execv = libc_function("execv");
+    *(void **)&real.execvp = libc_function("execvp");
+    *(void **)&real.execvpe = libc_function("execvpe");
+    *(void **)&real.fexecve = libc_function("fexecve");
+    *(void **)&real.execveat = libc_function("execveat");
     atomic_store_explicit(&known, true, memory_order_release);
     return &real;
 }
@@ -38,5 +45,6 @@ void *tp_real_in(const char *library, const char *name)
     if (function)
         return function;
     void *handle = tp_dso_open(library);
-    return handle ? dlsym(handle, name) : NULL;
+    function = handle ? dlsym(handle, name) : NULL;
+    return function ? function : tp_dso_find(library, name);
 }

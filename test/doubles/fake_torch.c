@@ -15,7 +15,7 @@ struct callback {
 #define MAX_CALLBACKS 32
 #define OBJECT_BYTES 344
 
-/* Never changed once it is published, and never freed: operators take no lock, as in libtorch, also in a forked child. */
+/* Not changed while it may be read: operators take no lock, as in libtorch, also in a forked child. */
 struct table {
     int count;
     struct callback callbacks[MAX_CALLBACKS];
@@ -25,7 +25,9 @@ struct table {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who change it */
 static const struct table nobody;
 static _Atomic(const struct table *) table = &nobody;
-static uint64_t last_handle; /* under the lock */
+static struct table tables[512]; /* in turn: whoever reads one is done long before its turn comes again */
+static unsigned turn;            /* under the lock */
+static uint64_t last_handle;     /* under the lock */
 static _Atomic uint64_t last_id, last_thread;
 static __thread uint64_t thread_id;
 
@@ -120,7 +122,7 @@ uint64_t add(struct callback callback) __asm__("_ZN2at17addGlobalCallbackENS_22R
 uint64_t add(struct callback callback)
 {
     pthread_mutex_lock(&lock);
-    struct table *next = malloc(sizeof *next);
+    struct table *next = &tables[turn++ % 512];
     *next = *table;
     next->callbacks[next->count] = callback;
     uint64_t handle = next->handles[next->count++] = ++last_handle;
@@ -133,7 +135,7 @@ void take_away(uint64_t handle) __asm__("_ZN2at14removeCallbackEm");
 void take_away(uint64_t handle)
 {
     pthread_mutex_lock(&lock);
-    struct table *next = malloc(sizeof *next);
+    struct table *next = &tables[turn++ % 512];
     const struct table *now = table;
     next->count = 0;
     for (int i = 0; i < now->count; i++)

@@ -44,7 +44,7 @@ class Ran:
         return len(traces)
 
 
-def run_job(words, folder, tmp_path, before=(), bare=False, timeout=60, cwd=None, preexec=None, pass_fds=(), **settings):
+def run_job(words, folder, tmp_path, before=(), bare=False, timeout=60, cwd=None, preexec=None, behind=None, **settings):
     """Words as they are for job.c; {out} {err} {tmp} in them are the output folder, the file of stderr, tmp_path."""
     err = tmp_path / ("bare.err" if bare else "job.err")
     names = {"out": str(folder), "err": str(err), "tmp": str(tmp_path)}
@@ -52,13 +52,12 @@ def run_job(words, folder, tmp_path, before=(), bare=False, timeout=60, cwd=None
     environment.update({k: v.format(**names) for k, v in settings.items() if v is not None})
     for name in [k for k, v in settings.items() if v is None]:
         environment.pop(name, None)
-    preload = environment.pop("LD_PRELOAD", "")
     words = [w.format(**names) for w in (words.split() if isinstance(words, str) else words)]
     before = [re.sub(r"\{(out|err|tmp)\}", lambda found: names[found[1]], word) for word in before]
     if not bare:
         # After what stands before the program: shells and tools are not the job.
-        before = [*before, "env", "LD_PRELOAD=" + ":".join(filter(None, [preload, str(LIBRARY)]))]
+        before = [*before, "env", "LD_PRELOAD=" + ":".join(map(str, filter(None, [LIBRARY, behind])))]
     with open(err, "w") as file:
         result = subprocess.run([*before, JOB, FAKES, *words], env=environment, stdout=subprocess.PIPE, stderr=file,
-                                timeout=timeout, cwd=cwd or tmp_path, preexec_fn=preexec, pass_fds=pass_fds)
+                                timeout=timeout, cwd=cwd or tmp_path, preexec_fn=preexec)
     return Ran(result.returncode, result.stdout.decode(), err.read_text(errors="replace"), pathlib.Path(folder))

@@ -1,0 +1,61 @@
+"""Every call of the C library that the agent makes fails once, one after the other, and then from the n-th on: the job's
+output and status stay as they are, nothing hangs or crashes, what is written is valid, and what is missing is told."""
+import os
+import shutil
+import tempfile
+
+import pytest
+
+from jobs import FAKES, needs_job, run_job
+
+pytestmark = needs_job
+WORDS = "train 6 exit 3"
+EXPECTED = (3, "operators 492\n")
+# How many of its calls a run makes at most; a run that makes more is a test that stopped too early.
+FUNCTIONS = {"malloc": 1, "mmap": 60, "munmap": 60, "madvise": 60, "ftruncate": 10, "posix_fallocate": 40, "write": 40,
+             "pwrite": 10, "read": 200, "fstat": 99, "fstatat": 40, "fstatvfs": 9, "fstatfs": 9, "mkdir": 9, "unlink": 9,
+             "unlinkat": 9, "renameat2": 9, "flock": 9, "getcwd": 9, "getrandom": 9, "pthread_create": 9,
+             "pthread_key_create": 9, "__register_atfork": 9, "__cxa_atexit": 9, "dlopen": 20, "dlinfo": 99, "dlsym": 120,
+             "close": 60, "open": 60, "openat": 40, "fcntl": 40, "syscall": 60}
+NEVER = {"malloc", "unlinkat"}
+SETTINGS = {"pwrite": {"TPROF_SPOOL_DIR": "{tmp}"}, "fstatvfs": {"TPROF_SPOOL_DIR": None}, "getcwd": {"TPROF_DIR": "out"}}
+
+
+def run(tmp_path, fail, **settings):
+    """One run in a fresh folder; whether the call came to fail, and the run."""
+    here = tempfile.mkdtemp(dir=tmp_path)
+    spools = tempfile.mkdtemp(dir="/dev/shm")
+    mark = f"{here}/mark"
+    try:
+        ran = run_job(WORDS, f"{here}/out", tmp_path, FAIL=fail, FAIL_MARK=mark,
+                      TPROF_SCHEDULE="wait=1,warmup=1,active=2,repeat=1", behind=FAKES / "libfail.so", cwd=here, **dict({"TPROF_SPOOL_DIR": spools}, **settings))
+        left = [] if "unlink" in fail else os.listdir(spools)
+    finally:
+        shutil.rmtree(spools)
+    fired = os.path.exists(mark)
+    assert (ran.status, ran.stdout) == EXPECTED, (fail, ran)
+    assert left == [], fail
+    assert ran.others == [], fail
+    return fired, ran
+
+
+def judge(fail, ran):
+    if "unlinkat" not in fail:
+        ran.check()
+    if fail.startswith("write"):
+        return  # the line itself may be what failed
+    assert ran.lines or len(ran.files()) == 3, (fail, ran)
+
+
+@pytest.mark.parametrize("later", ["", "+"], ids=["once", "from then on"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_call_that_fails(tmp_path, function, later):
+    for number in range(1, FUNCTIONS[function] + 1):
+        fired, ran = run(tmp_path, f"{function}:{number}{later}", **SETTINGS.get(function, {}))
+        if not fired:
+            assert ran.lines == [] and len(ran.files()) == 3
+            break
+        judge(f"{function}:{number}{later}", ran)
+    else:
+        pytest.fail(f"more than {FUNCTIONS[function]} calls")
+    assert (number == 1) == (function in NEVER)
