@@ -46,7 +46,7 @@ struct tp_session {
     enum tp_action action, scheduled; /* of the step that runs now; what the schedule alone said of it */
     uint64_t step;          /* number of the step that runs now */
     uint64_t step_begin;    /* its begin */
-    uint64_t edges;         /* how many there were */
+    _Atomic uint64_t edges; /* how many there were; the worker reads it without the lock */
     uint64_t last_thread;   /* serial of the thread that made the last one */
     uint32_t last_os_thread;
     struct tp_cycle *window;       /* open */

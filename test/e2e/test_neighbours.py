@@ -72,7 +72,7 @@ def test_preloaded_under_pytorch(tmp_path, spool, name, order):  # noqa: F811
 
 
 DEBUGGERS = {
-    "gdb": ["gdb", "-batch", "-nx", "-ex", "set confirm off", "-ex", "run", "-ex", "bt", "--args"],
+    "gdb": ["gdb", "-batch", "-nx", "-ex", "handle SIGTERM nostop noprint pass", "-ex", "run", "-ex", "bt", "--args"],
     "strace": ["strace", "-f", "-o", "/dev/null"],
     # C43. Memcheck's search for leaks does not know that a forked child lacks some memory (MADV_DONTFORK): it is slow there.
     "valgrind": ["valgrind", "-q", "--leak-check=no", "--error-exitcode=99"],
