@@ -298,7 +298,8 @@ static int begin(void)
     }
     tp_steps_init(steps, &s->settings->step);
     s->attached = tp_clock_pair_now();
-    s->step = s->edges = s->cycles = s->last_thread = 0;
+    s->step = s->cycles = s->last_thread = 0;
+    s->edges = 0;
     s->last_os_thread = 0;
     s->step_begin = s->attached.ticks;
     s->window = s->provisional = NULL;
