@@ -1,14 +1,17 @@
 #include "drain.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bell.h"
 #include "cycle.h"
+#include "dir.h"
 #include "hooks.h"
 #include "pool.h"
 #include "session.h"
@@ -19,6 +22,7 @@
 #define POLL_MIN_MS 1
 #define POLL_MAX_MS 5
 #define IDLE_MS 3600000 /* nothing is recorded: whatever changes wakes this thread */
+#define ALONE_MS 50 /* how soon the end of the last thread is seen, once the main thread has ended */
 #define GRACE_NS 1000000
 #define DISK_PERIOD_NS 50000000
 
@@ -287,6 +291,24 @@ static uint64_t tend_period(void)
     return rest < IDLE_MS ? rest : IDLE_MS;
 }
 
+static void count_entry(void *count, int folder, const char *name)
+{
+    (void)folder;
+    *(unsigned *)count += name[0] != '.';
+}
+
+/* Are the drain and the worker, and what is left of the main thread, the last threads? The process would have ended. */
+static bool is_alone(void)
+{
+    int tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (tasks < 0)
+        return false;
+    unsigned count = 0;
+    tp_dir_each(tasks, count_entry, &count);
+    close(tasks);
+    return count <= 3;
+}
+
 static uint64_t own_cpu_ns(void)
 {
     struct timespec t;
@@ -324,6 +346,11 @@ static void *drain_main(void *nothing)
             poll_ms = busy ? (poll_ms + 1) / 2 : poll_ms * 2 < POLL_MAX_MS ? poll_ms * 2 : POLL_MAX_MS;
             if (poll_ms < wait_ms)
                 wait_ms = poll_ms;
+        }
+        if (tp_threads_main_is_gone()) {
+            wait_ms = wait_ms < ALONE_MS ? wait_ms : ALONE_MS;
+            if (is_alone()) /* when this thread has ended too, the C library calls exit(0), as it would have */
+                tp_drain_ask_finish("return");
         }
         tp_bell_wait(&wake, rings, wait_ms);
     }

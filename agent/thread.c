@@ -9,6 +9,7 @@
 
 #include "arena.h"
 #include "critical.h"
+#include "drain.h"
 #include "hooks.h"
 #include "ring.h"
 
@@ -23,6 +24,7 @@ static pthread_key_t key;
 static bool key_made;
 static uint64_t (*logical_id_of_self)(void);
 static _Atomic uint64_t lost_late;
+static _Atomic bool main_gone;
 
 static void thread_gone(void *state)
 {
@@ -36,7 +38,17 @@ static void thread_gone(void *state)
     atomic_store_explicit(&thread->lost, 0, memory_order_relaxed); /* told once, here */
     atomic_store_explicit(&thread->lost_told, 0, memory_order_relaxed);
     /* Release: the seal comes first. Pairs with the acquire in tp_threads_recycle. */
+    bool is_main = thread->info.os_id == (uint32_t)getpid();
     atomic_store_explicit(&thread->dead, true, memory_order_release);
+    if (is_main) {
+        atomic_store(&main_gone, true);
+        tp_drain_wake();
+    }
+}
+
+bool tp_threads_main_is_gone(void)
+{
+    return atomic_load(&main_gone);
 }
 
 int tp_thread_init(uint64_t (*logical_id)(void))
@@ -151,6 +163,7 @@ void tp_threads_reset_in_child(void)
         unused = thread;
     }
     last_serial = 0;
+    atomic_store(&main_gone, false);
     atomic_store_explicit(&lost_late, 0, memory_order_relaxed);
     if (key_made)
         pthread_setspecific(key, NULL);

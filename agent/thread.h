@@ -69,6 +69,9 @@ struct tp_thread *tp_threads_first(void); /* under the lock */
 /* Takes dead threads whose chunks are all emptied off the list; their states are used again. Drain only. */
 void tp_threads_recycle(void);
 
+/* True once the main thread has ended by itself, while others may go on: the process ends with the last of them. */
+bool tp_threads_main_is_gone(void);
+
 /* In a forked child: no thread has a state, and nobody holds the lock. */
 void tp_threads_reset_in_child(void);
 

@@ -94,6 +94,7 @@ SITUATIONS = {
     "1000 children of posix_spawn": (["share_memory", "spawn"], {}, "all"),  # C46
     "1000 children of clone(CLONE_VM)": (["share_memory", "clone"], {}, "all"),  # C46
     "daemon": (["daemon"], {}, "all"),
+    "the main thread ends before the others": (["leave_main_thread"], {}, "all"),
     "sigwait takes 10,000 signals": (["signals", "sigwait"], {}, "all"),  # C48
     "signalfd takes 10,000 signals": (["signals", "signalfd"], {}, "all"),  # C48
     "SIGALRM and SIGPROF, EINTR": (["timers"], {}, "all"),  # C48
