@@ -130,7 +130,8 @@ int tp_process_init(void)
     if (initialised)
         return 0;
     if (!__register_atfork || atexit(at_exit) != 0 ||
-        __register_atfork(tp_session_before_fork, tp_session_after_fork_in_parent, tp_session_after_fork_in_child, NULL) != 0)
+        __register_atfork(tp_session_before_fork, tp_session_after_fork_in_parent, tp_session_after_fork_in_child,
+                          NULL) != 0)
         return -ENOMEM;
     if (__cxa_at_quick_exit)
         __cxa_at_quick_exit(leave_quickly, NULL);

@@ -432,8 +432,8 @@ void tp_session_close(const char *how)
 
 static __thread bool locked_for_fork __attribute__((tls_model("initial-exec")));
 
-/* A signal handler may fork while its thread holds these very locks, and in a child of a raw clone a thread may hold them that
- * is not there. Then they are not taken: a child finds nothing that it would not make anew. */
+/* A signal handler may fork while its thread holds these very locks, and in a child of a raw clone a thread may hold them
+ * that is not there. Then they are not taken: a child finds nothing that it would not make anew. */
 void tp_session_before_fork(void)
 {
     bool inside = tp_critical.depth > 0;

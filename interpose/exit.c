@@ -1,7 +1,7 @@
 /*
- * exit.c: the ways out that run no exit handlers: _exit (os._exit, the end of a multiprocessing child), exec, and daemon, whose
- * parent leaves inside the C library. A child of vfork comes here too, before its exec: nothing of this allocates, locks or
- * writes memory of its parent (tp_process_is_recorded is false there).
+ * exit.c: the ways out that run no exit handlers: _exit (os._exit, the end of a multiprocessing child), exec, and
+ * daemon, whose parent leaves inside the C library. A child of vfork comes here too, before its exec: nothing of this
+ * allocates, locks or writes memory of its parent (tp_process_is_recorded is false there).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,8 +46,8 @@ static int cannot(void)
     return -1;
 }
 
-/* The files are written before exec, as there is nobody to write them after it; not where it is sure to fail, as the attempts
- * along PATH do: then the program goes on, and is recorded on. */
+/* The files are written before exec, as there is nobody to write them after it; not where it is sure to fail, as the
+ * attempts along PATH do: then the program goes on, and is recorded on. */
 static bool leave_for(const struct stat *file)
 {
     bool leaves = S_ISREG(file->st_mode) && file->st_mode & (S_IXUSR | S_IXGRP | S_IXOTH);
@@ -129,7 +129,8 @@ TP_EXPORT int execveat(int folder, const char *path, char *const arguments[], ch
 {
     bool is_descriptor = !*path; /* with AT_EMPTY_PATH */
     bool left = is_descriptor ? leave_for_descriptor(folder) : leave_for_file(folder, path);
-    return came_back(left, tp_real()->execveat ? tp_real()->execveat(folder, path, arguments, environment, flags) : cannot());
+    const struct tp_real *real = tp_real();
+    return came_back(left, real->execveat ? real->execveat(folder, path, arguments, environment, flags) : cannot());
 }
 
 /* How many arguments there are, the first one among them. */

@@ -1,6 +1,6 @@
-"""Neighbours: other preloaded libraries, debuggers, instrumented programs, and children that tprof cannot enter. In each:
-nothing hangs, status and stdout are those without tprof, the files are sound and count what was made. What is not installed
-here is left out, by name."""
+"""Neighbours: other preloaded libraries, debuggers, instrumented programs, and children that tprof cannot enter. In
+each: nothing hangs, status and stdout are those without tprof, the files are sound and count what was made. What is not
+installed here is left out, by name."""
 import glob
 import os
 import re
@@ -58,14 +58,15 @@ def test_preloaded(tmp_path, spool, name, variables, situation, order):  # noqa:
 
 
 @needs_torch
-@pytest.mark.parametrize("name, order", [("jemalloc", "before us"), ("tcmalloc", "behind us"), ("mimalloc", "before us"),
-                                         ("faketime", "behind us")])
+@pytest.mark.parametrize("name, order", [("jemalloc", "before us"), ("tcmalloc", "behind us"),
+                                         ("mimalloc", "before us"), ("faketime", "behind us")])
 def test_preloaded_under_pytorch(tmp_path, spool, name, order):  # noqa: F811
     path = library(name)
     program = "import torch\nw = torch.ones(4, requires_grad=True)\nsgd = torch.optim.SGD([w], lr=.1)\n" \
               "for _ in range(50):\n    sgd.zero_grad(); (w * w).sum().backward(); sgd.step()\nprint(w.tolist())"
     command = [sys.executable, "-c", program]
-    run = Run(command, tmp_path / "out", spool, timeout=170, LD_PRELOAD=both(path, order), FAKETIME="-10y", TPROF_BUFFER_MB="64")
+    run = Run(command, tmp_path / "out", spool, timeout=170, LD_PRELOAD=both(path, order), FAKETIME="-10y",
+              TPROF_BUFFER_MB="64")
     assert (run.status, run.stdout) == (0, bare(command).stdout), run.stderr
     assert len(run.told()) == 1
     run.assert_nothing_is_left()
@@ -74,13 +75,14 @@ def test_preloaded_under_pytorch(tmp_path, spool, name, order):  # noqa: F811
 DEBUGGERS = {
     "gdb": ["gdb", "-batch", "-nx", "-ex", "handle SIGTERM nostop noprint pass", "-ex", "run", "-ex", "bt", "--args"],
     "strace": ["strace", "-f", "-o", "/dev/null"],
-    # C43. Memcheck's search for leaks does not know that a forked child lacks some memory (MADV_DONTFORK): it is slow there.
+    # C43. Memcheck's search for leaks does not know that a forked child lacks some memory (MADV_DONTFORK): it is slow.
     "valgrind": ["valgrind", "-q", "--leak-check=no", "--error-exitcode=99"],
 }
 
 
 @needs_doubles
-@pytest.mark.parametrize("situation", [["fork", "exit"], ["fork", "_exit"], ["exec", "execv"], ["leave", "signal 15"]], ids=" ".join)
+@pytest.mark.parametrize("situation", [["fork", "exit"], ["fork", "_exit"], ["exec", "execv"], ["leave", "signal 15"]],
+                         ids=" ".join)
 @pytest.mark.parametrize("debugger", DEBUGGERS)
 def test_debugger(tmp_path, spool, debugger, situation):  # noqa: F811
     words = DEBUGGERS[debugger]
@@ -103,13 +105,15 @@ def test_debugger(tmp_path, spool, debugger, situation):  # noqa: F811
 @pytest.mark.parametrize("end, how", [
     ("os.kill(os.getpid(), 11)", "died"),
     ("faulthandler.register(signal.SIGTERM, chain=True); os.kill(os.getpid(), 15)", "SIGTERM"),
-    ("faulthandler.dump_traceback_later(0.2); time.sleep(0.5)", "exit")], ids=["SIGSEGV", "chained SIGTERM", "traceback later"])
+    ("faulthandler.dump_traceback_later(0.2); time.sleep(0.5)", "exit")],
+    ids=["SIGSEGV", "chained SIGTERM", "traceback later"])
 def test_faulthandler(tmp_path, end, how):
     """faulthandler keeps the handlers that were there: ours is not among them."""
     run = Runner(tmp_path)
     spool_folder = tmp_path / "spool"  # not the fixture's: what is killed stays there
     spool_folder.mkdir()
-    program = "import faulthandler, os, resource, signal, time, torch\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n" \
+    program = "import faulthandler, os, resource, signal, time, torch\n" \
+              "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n" \
               f"faulthandler.enable()\ntorch.ones(2)\n{end}\n"
     expected = run.bare(program)
     result = run(program, TPROF_SPOOL_DIR=spool_folder, TPROF_LOG="quiet", TPROF_BUFFER_MB="64")
@@ -177,8 +181,8 @@ CHILDREN = {
     "ThreadSanitizer": ("gcc", ["-fsanitize=thread"], None),
     "static": ("gcc", ["-static"], None),
     "static-pie": ("gcc", ["-static-pie"], None),
-    "32 bits": ("gcc", ["-m32"], r"ERROR: ld\.so: object '\S*' from LD_PRELOAD cannot be preloaded \(wrong ELF class: ELFCLASS64\): "
-                                 r"ignored\.\n"),
+    "32 bits": ("gcc", ["-m32"], r"ERROR: ld\.so: object '\S*' from LD_PRELOAD cannot be preloaded "
+                                 r"\(wrong ELF class: ELFCLASS64\): ignored\.\n"),
     "musl": ("musl-gcc", [], None),
     "musl, static": ("musl-gcc", ["-static"], None),
     # C39: how its names are bound.
@@ -226,15 +230,15 @@ def test_setuid(tmp_path):
 SHELL = {
     "env -i": ["env", "-i", "/bin/sh", "-c", "echo out; exit 4"],
     "pipeline": ["sh", "-c", "ls / | sort | grep -c . >&2; (exit 5)"],
-    "subshells": ["bash", "-c", "f() { kill -TERM $BASHPID; }; (f); echo $?; (exec sleep 0); wait; trap 'echo t' TERM; kill -TERM $$; "
-                  "exit 6"],
+    "subshells": ["bash", "-c", "f() { kill -TERM $BASHPID; }; (f); echo $?; (exec sleep 0); wait; trap 'echo t' TERM; "
+                  "kill -TERM $$; exit 6"],
     "busybox": ["busybox", "sh", "-c", "echo out; false"],
     "perl": ["perl", "-e", "$SIG{TERM} = sub { print qq(t\\n) }; kill TERM => $$; system('false'); exit 7"],
     "git": ["git", "--no-pager", "version"],
     "python": [sys.executable, "-c", "import subprocess, signal; print(signal.getsignal(15)); "
                "print(subprocess.run(['sh', '-c', 'exit 3']).returncode); raise SystemExit(8)"],
-    "node": ["node", "-e", "process.on('SIGTERM', () => { console.log('t'); process.exit(9) }); process.kill(process.pid, 'SIGTERM'); "
-             "setTimeout(() => {}, 5000)"],
+    "node": ["node", "-e", "process.on('SIGTERM', () => { console.log('t'); process.exit(9) }); "
+             "process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 5000)"],
 }
 
 
@@ -340,8 +344,8 @@ unsigned la_version(unsigned version)
 @pytest.mark.parametrize("flags", [["-Wl,-z,lazy"], ["-Wl,-z,now"]], ids=["lazy", "now"])
 @pytest.mark.parametrize("audit", [False, True], ids=["", "audited"])
 def test_c39_early_and_late(tmp_path, flags, audit):
-    """C39: what we take is called in constructors, by an IFUNC's resolver, in destructors of threads and of the program, beside an
-    audit library."""
+    """C39: what we take is called in constructors, by an IFUNC's resolver, in destructors of threads and of the program,
+    beside an audit library."""
     program = build(tmp_path, "gcc", [*flags, "-pthread"], EARLY)
     variables = {}
     if audit:

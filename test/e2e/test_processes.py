@@ -1,6 +1,7 @@
-"""Processes: one row a situation, most of them over a small C program and the fake libtorch (test/processes/processes.c), some
-over PyTorch. In each: nothing hangs, every process has the status it would have without tprof, the files of each process that
-should have some are sound and count what it made (kept + lost), and no spool is left."""
+"""Processes: one row a situation, most of them over a small C program and the fake libtorch
+(test/processes/processes.c), some over PyTorch. In each: nothing hangs, every process has the status it would have
+without tprof, the files of each process that should have some are sound and count what it made (kept + lost), and no
+spool is left."""
 import os
 import re
 import shutil
@@ -141,8 +142,8 @@ DIES = ("exit_group", "abort", "segv", "signal 9", "signal 3", "signal 7")
 @needs_doubles
 @pytest.mark.parametrize("way", WAYS)
 def test_c52_ways_out(tmp_path, spool, way):
-    """C52: whatever way out, with threads in operators: status, signal, stdout and stderr as without tprof, every time. Where
-    nothing of ours can run, the spool has it all."""
+    """C52: whatever way out, with threads in operators: status, signal, stdout and stderr as without tprof, every
+    time. Where nothing of ours can run, the spool has it all."""
     command = [PROGRAM, DOUBLES, "leave", way]
     expected = bare(command)
     for i in range(REPEAT):
@@ -150,7 +151,8 @@ def test_c52_ways_out(tmp_path, spool, way):
         assert (run.status, run.stdout, run.stderr) == (expected.returncode, expected.stdout, expected.stderr)
         if way in DIES:
             (left,) = os.listdir(spool)
-            recovered = subprocess.run([COMMAND, "recover", os.path.join(spool, left)], capture_output=True, text=True, timeout=60)
+            recovered = subprocess.run([COMMAND, "recover", os.path.join(spool, left)], capture_output=True, text=True,
+                                       timeout=60)
             assert recovered.returncode == 0, recovered.stdout + recovered.stderr
         ((_, count),) = run.told()
         assert count >= 100
@@ -159,7 +161,7 @@ def test_c52_ways_out(tmp_path, spool, way):
 
 @needs_doubles
 def test_fork_while_a_signal_ends_the_process(tmp_path, spool):
-    """The children made in that moment end by themselves: were one of them to wait for the signal, it would hold the pipe."""
+    """The children made in that moment end by themselves: one that waited for the signal would hold the pipe."""
     run = Run([PROGRAM, DOUBLES, "fork_while_dying"], tmp_path / "out", spool, TPROF_BUFFER_MB="256")
     assert run.status == -signal.SIGTERM
     ((_, count),) = run.told()
@@ -171,8 +173,8 @@ def test_fork_while_a_signal_ends_the_process(tmp_path, spool):
 @needs_namespaces
 @pytest.mark.parametrize("argument, processes", [("plain", 2), ("signal", 1)])
 def test_process_1(tmp_path, spool, argument, processes):
-    """SIGTERM does not end process 1 of a namespace. tprof takes it for the end, as a container's is, and the process goes on
-    unrecorded; its later exit waits for nobody."""
+    """SIGTERM does not end process 1 of a namespace. tprof takes it for the end, as a container's is, and the process
+    goes on unrecorded; its later exit waits for nobody."""
     command = [*UNSHARE, PROGRAM, DOUBLES, "first", argument]
     expected = bare(command)
     run = Run(command, tmp_path / "out", spool)
@@ -290,7 +292,8 @@ def test_python(tmp_path, spool, row, children):
     program, auto, everyone = PYTHON_ROWS[row]
     script = tmp_path / "program.py"
     script.write_text(HEAD + program)
-    run = Run([sys.executable, script], tmp_path / "out", spool, timeout=170, TPROF_CHILDREN=children, TPROF_BUFFER_MB="64")
+    run = Run([sys.executable, script], tmp_path / "out", spool, timeout=170, TPROF_CHILDREN=children,
+              TPROF_BUFFER_MB="64")
     assert (run.status, run.stdout) == (0, ""), run.stderr
     told = run.told()
     run.assert_nothing_is_left()
