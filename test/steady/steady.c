@@ -103,7 +103,11 @@ static void no_step(uint64_t number, uint64_t begin, uint64_t end, enum tp_step_
 {
     (void)number, (void)begin, (void)end, (void)kind;
 }
-static void no_cycle(const struct tp_cycle *cycle)
+static void nobody_died(const _Atomic bool *stop)
+{
+    (void)stop;
+}
+static void no_cycle(struct tp_cycle *cycle)
 {
     (void)cycle;
 }
@@ -130,7 +134,12 @@ static double seconds_now(void)
 
 static void record_in_child(const struct tp_settings *settings, double seconds)
 {
-    static const struct tp_session_outputs outputs = {nothing_to_prepare, no_step, no_cycle, nothing, nothing};
+    static const struct tp_session_outputs outputs = {.recover = nobody_died,
+                                                      .prepare = nothing_to_prepare,
+                                                      .step = no_step,
+                                                      .cycle = no_cycle,
+                                                      .finish = nothing,
+                                                      .forget = nothing};
     static const struct tp_collector fake = {.name = "fake", .attach = attach, .observe = observe, .check = nothing};
     static const struct tp_collector *const collectors[] = {&fake, NULL};
     if (tp_session_attach(settings, collectors, &outputs) != 0)
