@@ -12,7 +12,8 @@
 
 /*
  * Gives the calling thread a table of its own. False where the kernel (before 5.9) or a container's rules forbid it: numbers
- * are then the program's, and every use asks first whether a number still means our file (tp_file_id).
+ * are then the program's, and every use asks first whether a number still means our file (tp_file_id). Between the look and
+ * the use there remains a moment, which only a table of our own takes away.
  */
 bool tp_descriptors_own(void);
 
