@@ -21,8 +21,8 @@
 #define CLOSE_RANGE_UNSHARE (1u << 1)
 #endif
 
-/* Asked with arguments that are wrong: what is forbidden or unknown says so, and nothing else happens. There is no way back
- * once the table is another. */
+/* Asked with arguments that are wrong: what is forbidden or unknown says so, and nothing else happens. There is no way
+ * back once the table is another. */
 static bool is_possible(void)
 {
     return syscall(SYS_close_range, 1u, 0u, 0u) < 0 && errno == EINVAL && syscall(SYS_pidfd_open, -1, 0u) < 0 &&

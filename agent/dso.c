@@ -56,7 +56,8 @@ static bool read_tables(const struct dl_phdr_info *info, struct tables *ret)
         const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
         for (; entry->d_tag != DT_NULL; entry++) {
             /* The loader makes most of these absolute, but not in every library. */
-            ElfW(Addr) at = entry->d_un.d_ptr < info->dlpi_addr ? entry->d_un.d_ptr + info->dlpi_addr : entry->d_un.d_ptr;
+            ElfW(Addr) at = entry->d_un.d_ptr;
+            at += at < info->dlpi_addr ? info->dlpi_addr : 0;
             if (entry->d_tag == DT_SYMTAB)
                 ret->symbols = (const ElfW(Sym) *)at;
             else if (entry->d_tag == DT_STRTAB)

@@ -10,8 +10,8 @@
 /* Handle for dlsym of the loaded library whose file name begins with `name` ("libtorch_cpu.so"); NULL: it is not loaded. */
 void *tp_dso_open(const char *name);
 
-/* The address of a function that a loaded library exports, from the library's own tables: the loader's functions need memory,
- * and where there is none the program's call must still reach the function whose name we took. NULL: not found. */
+/* The address of a function that a loaded library exports, from the library's own tables: the loader's functions need
+ * memory, and where there is none the program's call must still reach the function whose name we took. NULL: not found. */
 void *tp_dso_find(const char *library, const char *symbol);
 
 #endif

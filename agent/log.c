@@ -24,8 +24,8 @@ void tp_log_through(int process)
     through = process;
 }
 
-/* In a table of our own the number of stderr is taken by the pidfd's copy; what is borrowed comes in its place, so that one
- * is free even where the process may open no more. */
+/* In a table of our own the number of stderr is taken by the pidfd's copy; what is borrowed comes in its place, so that
+ * one is free even where the process may open no more. */
 static int borrow_stderr(void)
 {
     if (through < 0)

@@ -18,8 +18,8 @@ enum tp_log_level tp_log_get_level(void);
 /* Lines above the level are dropped. TP_LOG_QUIET lines always appear (they end a process in strict mode). */
 void tp_log(enum tp_log_level level, const char *format, ...) TP_PRINTF(2, 3);
 
-/* Lines of the calling thread, which has a table of descriptors of its own (descriptors.h), go to the stderr that the process of this
- * pidfd has at that moment. -1: nowhere. */
+/* Lines of the calling thread, which has a table of descriptors of its own (descriptors.h), go to the stderr that the
+ * process of this pidfd has at that moment. -1: nowhere. */
 void tp_log_through(int process);
 
 /* Text that is already laid out (the table at exit), in as few write(2) as the kernel takes. */

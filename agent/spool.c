@@ -34,7 +34,7 @@ static int move_high(int fd)
     return high;
 }
 
-/* The file's descriptor: opened once more where the thread's table (descriptors.h) does not have it, or the program closed it. */
+/* The file's descriptor: opened once more where the thread's table does not have it, or the program closed it. */
 static bool have_file(struct tp_spool *spool)
 {
     if (spool->path[0] == '\0')

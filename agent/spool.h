@@ -10,7 +10,8 @@
  * cannot hold the budget, anonymous memory, which does not. In a folder on a disk only the log is mapped: stores into a
  * page that is being written back would stall the training thread. There the background thread writes state and names
  * to the file each time it looks; what lies in chunks then dies with the process. The file is private (0600), locked
- * (flock) as long as its process lives (the mapping holds the lock, no descriptor does), and removed at the end. spool_in.h reads one whose process died.
+ * (flock) as long as its process lives (the mapping holds the lock, no descriptor does), and removed at the end.
+ * spool_in.h reads one whose process died.
  *
  * Memory is mapped whole and backed step by step, by the background thread, before anyone touches it: posix_fallocate, then
  * one write a page. A full file system ends the growth, never the job (a page without backing would be SIGBUS).

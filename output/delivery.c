@@ -116,9 +116,10 @@ struct place {
     uint64_t cycle, step;
 };
 
-/* Opens the file, under a time that no file has yet. NULL with error and errno set; or, without, when a try before wrote it. */
-static struct tp_sink *open_file(struct tp_delivery *run, const struct place *place, char *path, struct folder *ret_folder,
-                                 struct tp_arena *arena, struct tp_error *error)
+/* Opens the file, under a time that no file has yet. NULL with error and errno set; or, without, when a try before
+ * wrote it. */
+static struct tp_sink *open_file(struct tp_delivery *run, const struct place *place, char *path,
+                                 struct folder *ret_folder, struct tp_arena *arena, struct tp_error *error)
 {
     const struct tp_settings *settings = run->process.settings;
     bool died = run->process.died;
@@ -185,7 +186,8 @@ static void fail(struct tp_delivery *run, struct tp_arena *keep, struct tp_repor
     else
         tp_error_line(error, line, sizeof line);
     if (!is_stopped(run) && is_news(run, status))
-        tp_log(TP_LOG_WARN, "%s was not written: %s (files that fail for the same reason are named at the end)", file->path, line);
+        tp_log(TP_LOG_WARN, "%s was not written: %s (files that fail for the same reason are named at the end)",
+               file->path, line);
     file->failure = tp_arena_copy(keep, line, strlen(line));
     run->totals.failures++;
 }
@@ -305,7 +307,7 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
                                      .trace_id = trace_id,
                                      .dropped_end_ns = begin > cycle->begin ? tp_clock_ns(&source.map, begin) : 0};
     struct writing writing = {.run = run, .averages = tp_averages_begin(&report, arena)};
-    /* What the report at the end tells one by one is kept for as long, and is bounded; the rest goes with this cycle. */
+    /* What the report at the end tells one by one is kept until then, and is bounded; the rest goes with this cycle. */
     bool is_told = run->cycle_count < MAX_CYCLES;
     struct tp_report_file *files = is_told ? tp_arena_alloc(&run->arena, WRITERS * sizeof *files) : NULL;
     struct tp_arena *keep = files ? &run->arena : arena;

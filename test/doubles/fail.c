@@ -1,5 +1,5 @@
 /*
- * fail.c: preloaded behind libtprof.so; makes one call fail that libtprof.so makes (by the return address), and no other.
+ * fail.c: preloaded behind libtprof.so; makes a call fail that libtprof.so makes (by the return address), and no other.
  *
  *     FAIL=write:3      the third call of write fails, later ones do not
  *     FAIL=write:3+     it and all later ones
@@ -110,13 +110,15 @@ FAILS(ssize_t, write, (int fd, const void *bytes, size_t count), (fd, bytes, cou
 FAILS(ssize_t, pwrite, (int fd, const void *bytes, size_t count, off_t offset), (fd, bytes, count, offset), -1, ENOSPC)
 FAILS(ssize_t, read, (int fd, void *bytes, size_t count), (fd, bytes, count), -1, EIO)
 FAILS(int, fstat, (int fd, struct stat *status), (fd, status), -1, EIO)
-FAILS(int, fstatat, (int folder, const char *path, struct stat *status, int flags), (folder, path, status, flags), -1, EIO)
+FAILS(int, fstatat, (int folder, const char *path, struct stat *status, int flags), (folder, path, status, flags), -1,
+      EIO)
 FAILS(int, fstatvfs, (int fd, struct statvfs *status), (fd, status), -1, EIO)
 FAILS(int, fstatfs, (int fd, struct statfs *status), (fd, status), -1, EIO)
 FAILS(int, mkdir, (const char *path, mode_t mode), (path, mode), -1, ENOSPC)
 FAILS(int, unlink, (const char *path), (path), -1, EIO)
 FAILS(int, unlinkat, (int folder, const char *path, int flags), (folder, path, flags), -1, EIO)
-FAILS(int, renameat2, (int from, const char *a, int to, const char *b, unsigned flags), (from, a, to, b, flags), -1, EINVAL)
+FAILS(int, renameat2, (int from, const char *a, int to, const char *b, unsigned flags), (from, a, to, b, flags), -1,
+      EINVAL)
 FAILS(int, flock, (int fd, int operation), (fd, operation), -1, ENOLCK)
 FAILS(char *, getcwd, (char *path, size_t size), (path, size), NULL, ENOENT)
 FAILS(ssize_t, getrandom, (void *bytes, size_t count, unsigned flags), (bytes, count, flags), -1, ENOSYS)
@@ -125,7 +127,8 @@ FAILS(int, pthread_create, (pthread_t *thread, const pthread_attr_t *attributes,
 FAILS(int, pthread_key_create, (pthread_key_t *key, void (*destructor)(void *)), (key, destructor), EAGAIN, 0)
 FAILS(int, __register_atfork, (void (*before)(void), void (*parent)(void), void (*child)(void), void *handle),
       (before, parent, child, handle), ENOMEM, 0)
-FAILS(int, __cxa_atexit, (void (*function)(void *), void *argument, void *handle), (function, argument, handle), -1, ENOMEM)
+FAILS(int, __cxa_atexit, (void (*function)(void *), void *argument, void *handle), (function, argument, handle), -1,
+      ENOMEM)
 FAILS(void *, dlopen, (const char *path, int flags), (path, flags), NULL, 0)
 FAILS(int, dlinfo, (void *handle, int request, void *ret), (handle, request, ret), -1, 0)
 

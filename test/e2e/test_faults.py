@@ -28,7 +28,8 @@ def run(tmp_path, fail, **settings):
     mark = f"{here}/mark"
     try:
         ran = run_job(WORDS, f"{here}/out", tmp_path, FAIL=fail, FAIL_MARK=mark,
-                      TPROF_SCHEDULE="wait=1,warmup=1,active=2,repeat=1", behind=FAKES / "libfail.so", cwd=here, **dict({"TPROF_SPOOL_DIR": spools}, **settings))
+                      TPROF_SCHEDULE="wait=1,warmup=1,active=2,repeat=1",
+                      behind=FAKES / "libfail.so", cwd=here, **dict({"TPROF_SPOOL_DIR": spools}, **settings))
         left = [] if "unlink" in fail else os.listdir(spools)
     finally:
         shutil.rmtree(spools)

@@ -1,5 +1,5 @@
 /*
- * job.c: a program that "trains" on a fake libtorch and does to its place what the words of its command line say, in order:
+ * job.c: a program that "trains" on a fake libtorch and does to its place what its command line says, in order:
  *
  *     train N            N steps of operators, each with an optimizer's step
  *     fill FILE          writes until the file system is full
@@ -242,8 +242,8 @@ static void measure(void)
         closedir(tasks);
     snprintf(spool, sizeof spool, "tprof.%d.", (int)getpid());
     const char *folder = getenv("TPROF_SPOOL_DIR");
-    printf("measured resident %ld size %ld threads %ld maps %ld numbers %ld spools %ld\n", resident, size, threads, maps, numbers,
-           entries(folder ? folder : "/dev/shm", spool));
+    printf("measured resident %ld size %ld threads %ld maps %ld numbers %ld spools %ld\n", resident, size, threads, maps,
+           numbers, entries(folder ? folder : "/dev/shm", spool));
 }
 
 static void attach(const char *folder)
