@@ -29,7 +29,7 @@ def days(tmp_path, cycles, since, **settings):
     ran = run_job(" ".join(words), tmp_path / "out", tmp_path, timeout=240,
                   TPROF_SCHEDULE="wait=1,warmup=1,active=1,repeat=0", **settings)
     assert ran.status == 0, ran.stdout + ran.stderr
-    assert ran.lines == []
+    assert [line for line in ran.lines if "records wait in memory" not in line] == []
     assert f"of all {cycles} cycles" in ran.stderr
     assert len(ran.files()) == 2 * cycles + 1
     return measured(ran.stdout)
