@@ -111,19 +111,6 @@ static bool read_choice(struct tp_reading *reading, const char *value, void *fie
     return false;
 }
 
-static bool read_hook(struct tp_reading *reading, const char *value, void *field)
-{
-    enum tp_hook_way way;
-    if (!read_choice(reading, value, &way))
-        return false;
-    if (way == TP_HOOK_INTERPOSE) {
-        tp_note(reading, "interpose is not in this build yet; callbacks are used");
-        way = TP_HOOK_CALLBACK;
-    }
-    *(enum tp_hook_way *)field = way;
-    return true;
-}
-
 /* A wrong escape is told here, and not when the first file is to be written. */
 static bool read_pattern(struct tp_reading *reading, const char *value, void *field)
 {
@@ -191,7 +178,6 @@ static bool read_device(struct tp_reading *reading, const char *value, void *fie
 #define TAKES_seconds TP_TAKES_NUMBER
 #define TAKES_text 0
 #define TAKES_choice 0
-#define TAKES_hook 0
 #define TAKES_pattern 0
 #define TAKES_schedule TP_TAKES_PAIRS
 #define TAKES_step 0
@@ -260,7 +246,7 @@ const struct tp_setting *tp_setting(unsigned index)
 bool tp_setting_words(unsigned index, char *text, size_t size)
 {
     tp_reader *read = rows[index].read;
-    if (read != read_flag && read != read_choice && read != read_hook)
+    if (read != read_flag && read != read_choice)
         return false;
     snprintf(text, size, "%s", read == read_flag ? "0 1" : rows[index].accepted);
     for (char *c = text; *c; c++)

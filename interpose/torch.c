@@ -4,6 +4,7 @@
  * interpreter lock is held, and no operator has run: the moment to attach.
  */
 #include "../agent/hooks.h"
+#include "ranges.h"
 #include "real.h"
 
 void *initModule(void);
@@ -15,7 +16,9 @@ TP_EXPORT void *initModule(void)
     if (!real || real == initModule)
         return NULL; /* Python raises ImportError, as for any module that cannot be made */
     void *module = real();
-    if (module && tp_hooks_library_loaded)
+    if (module && tp_hooks_library_loaded) {
+        tp_ranges_look_up();
         tp_hooks_library_loaded();
+    }
     return module;
 }

@@ -74,6 +74,7 @@ int tp_torch_abi_attach(struct tp_torch_abi *abi, struct tp_error *error)
         }
         memcpy((char *)abi + names[i].offset, &function, sizeof function);
     }
+    abi->library = library;
     return tp_torch_calibrate(abi, library, error);
 }
 

@@ -26,6 +26,7 @@ struct tp_record_function_offsets {
 
 struct tp_torch_abi {
     char version[32];
+    void *library; /* for dlsym */
     uint64_t (*add_global_callback)(struct tp_record_function_callback);
     void (*remove_callback)(uint64_t);
     bool (*has_global_callbacks)(void);

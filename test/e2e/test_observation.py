@@ -1,7 +1,11 @@
-"""What is observed, and what is not."""
+"""What is observed, and what is not, in both ways of observing."""
+import pytest
+
+both_ways = pytest.mark.parametrize("way", ["interpose", "callback"])
 
 
-def test_nothing_under_disabled_record_functions(run):
+@both_ways
+def test_nothing_under_disabled_record_functions(run, way):
     """No event of ours where the program switched observation off; what comes after is seen again."""
     program = """
 import torch
@@ -11,19 +15,18 @@ for _ in range(50): torch.neg(a)
 torch.autograd._enable_record_function(True)
 for _ in range(10): torch.sin(a)
 """
-    trace = run(program, TPROF_SCHEDULE="always").trace
+    trace = run(program, TPROF_SCHEDULE="always", TPROF_HOOK=way).trace
     assert (trace.count("aten::neg"), trace.count("aten::sin")) == (0, 10)
 
 
-def test_overload_names(run):
-    trace = run("import torch\na = torch.ones(4)\ntorch.add(a, a)\n", TPROF_SCHEDULE="always",
+@both_ways
+def test_overload_names(run, way):
+    trace = run("import torch\na = torch.ones(4)\ntorch.add(a, a)\n", TPROF_SCHEDULE="always", TPROF_HOOK=way,
                 TPROF_EXPERIMENTAL_CONFIG='{"capture_overload_names": true}').trace
     assert trace.count("aten::add.Tensor") == 1 and trace.count("aten::add") == 0
 
 
-def test_cleared_observers_are_noticed(run):
-    """A program may remove all callbacks: the end of it says so once, and what was seen before is kept."""
-    program = """
+CLEARS = """
 import ctypes, glob, os, torch
 a = torch.ones(4)
 for _ in range(10): torch.neg(a)
@@ -31,7 +34,17 @@ library = ctypes.CDLL(glob.glob(os.path.join(os.path.dirname(torch.__file__), "l
 library._ZN2at14clearCallbacksEv()
 for _ in range(10): torch.sin(a)
 """
-    result = run(program, TPROF_SCHEDULE="always")
+
+
+def test_cleared_observers_are_noticed(run):
+    """A program may remove all callbacks: the end of it says so once, and what was seen before is kept."""
+    result = run(CLEARS, TPROF_SCHEDULE="always", TPROF_HOOK="callback")
     assert (result.trace.count("aten::neg"), result.trace.count("aten::sin")) == (10, 0)
     (line,) = result.lines
     assert "removed all observers" in line
+
+
+def test_interposed_functions_are_not_cleared(run):
+    result = run(CLEARS, TPROF_SCHEDULE="always", TPROF_HOOK="interpose")
+    assert (result.trace.count("aten::neg"), result.trace.count("aten::sin")) == (10, 10)
+    assert result.lines == []

@@ -143,7 +143,7 @@ static const struct {
                                                "on"},
     {"TPROF_BUFFER_MB", "8", NULL},
     {"TPROF_HOOK", "callback", NULL},
-    {"TPROF_HOOK", "interpose", "interpose is not in this build yet; callbacks are used"},
+    {"TPROF_HOOK", "interpose", NULL},
     {"TPROF_CONTROL", "1", "control of a running program is not in this build yet; the rest goes on"},
     {"TPROF_PLUGINS", "/a.so:/b.so", "plug-ins are not in this build yet; the rest goes on"},
     {"TPROF_LOG", "debug", NULL},
@@ -309,7 +309,7 @@ START_TEST(values_arrive)
     ck_assert_str_eq(settings.step.name, "a b");
     ck_assert_uint_eq(settings.outputs, 1u << TP_OUTPUT_CHROME);
     ck_assert(settings.schedule_set && settings.schedule.active == 2 && settings.schedule.repeat == 0);
-    ck_assert_int_eq(settings.hook, TP_HOOK_CALLBACK);
+    ck_assert_int_eq(settings.hook, TP_HOOK_INTERPOSE);
     ck_assert_str_eq(settings.metadata, "a=b");
     ck_assert_str_eq(settings.metadata_json, "{\"x\":1}");
     ck_assert(settings.activities.set);

@@ -1,0 +1,113 @@
+/*
+ * abi_object.h: at::RecordFunction and at::StepCallbacks, made by us. An object of ours is byte for byte what PyTorch's
+ * constructor makes of one callback; so whatever function of PyTorch comes by it, inline or not, finds it sound, and would
+ * run that callback. Images of both are taken from PyTorch's own code at attach (calibrate_object.c).
+ *
+ * The mark is the callback's start function. It counts only while the object has one callback, which the real constructors
+ * write anew, so that what an object of ours leaves behind on a stack marks nothing.
+ */
+#ifndef TP_TORCH_ABI_OBJECT_H
+#define TP_TORCH_ABI_OBJECT_H
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../../agent/base.h"
+#include "../../agent/error.h"
+
+#define TP_TORCH_IMAGE_WORDS 64
+#define TP_TORCH_SELF_MAX 8
+
+typedef void *(*tp_torch_start_fn)(void **ret_context, const void *record_function);
+typedef void (*tp_torch_end_fn)(const void *record_function, void *context);
+
+/* Offsets of bytes. */
+struct tp_torch_image {
+    uint16_t bytes; /* written by the constructor; a multiple of 8 */
+    uint16_t count; /* 32 bits: how many callbacks it has */
+    uint16_t start; /* the callback's start function; behind it its end function */
+    uint16_t scope; /* 8 bits */
+    uint16_t selves;
+    struct {
+        uint16_t at, to; /* a pointer that points into the thing itself */
+    } self[TP_TORCH_SELF_MAX];
+    uint64_t words[TP_TORCH_IMAGE_WORDS]; /* with neither self nor scope nor function */
+};
+
+struct tp_torch_object {
+    struct tp_torch_image callbacks; /* at::StepCallbacks in its optional */
+    struct tp_torch_image range;     /* at::RecordFunction */
+    uint16_t has_callbacks; /* in the optional: 8 bits */
+    uint16_t started;       /* in the RecordFunction: 8 bits, 1 from before() on */
+    uint16_t owners[2][2];  /* in the RecordFunction: from where to where members lie that may come to own memory */
+    _Atomic uint64_t *next_id; /* PyTorch's own counter */
+    bool (*is_enabled)(void);  /* at::isRecordFunctionEnabled */
+    int64_t (*sequence_now)(uint16_t key, uint64_t keys); /* Dispatcher::sequenceNumberForRunningRecordFunction */
+};
+
+static inline uint32_t tp_torch_u32(const void *thing, uint16_t offset)
+{
+    uint32_t value;
+    memcpy(&value, (const char *)thing + offset, sizeof value);
+    return value;
+}
+
+static inline void *tp_torch_pointer(const void *thing, uint16_t offset)
+{
+    void *value;
+    memcpy(&value, (const char *)thing + offset, sizeof value);
+    return value;
+}
+
+static inline bool tp_torch_has_start(const struct tp_torch_image *image, const void *thing, tp_torch_start_fn start)
+{
+    return tp_torch_u32(thing, image->count) == 1 && tp_torch_pointer(thing, image->start) == (void *)start;
+}
+
+static inline uint8_t tp_torch_scope(const struct tp_torch_image *image, const void *thing)
+{
+    return ((const uint8_t *)thing)[image->scope];
+}
+
+/* A thing of ours in raw memory. */
+static inline void tp_torch_make(const struct tp_torch_image *image, void *thing, uint8_t scope, tp_torch_start_fn start,
+                                 tp_torch_end_fn end)
+{
+    char *bytes = thing;
+    memcpy(thing, image->words, image->bytes);
+    for (unsigned i = 0; i < image->selves; i++) {
+        void *to = bytes + image->self[i].to;
+        memcpy(bytes + image->self[i].at, &to, sizeof to);
+    }
+    memcpy(bytes + image->start, &start, sizeof start);
+    memcpy(bytes + image->start + sizeof start, &end, sizeof end);
+    bytes[image->scope] = (char)scope;
+}
+
+/* Nothing in it has come to own memory: it may be left as it is instead of being destroyed. */
+static inline bool tp_torch_owns_nothing(const struct tp_torch_object *object, const void *range)
+{
+    uint64_t differs = 0;
+    for (unsigned i = 0; i < TP_COUNT(object->owners); i++)
+        for (unsigned at = object->owners[i][0]; at < object->owners[i][1]; at += 8) {
+            uint64_t word;
+            memcpy(&word, (const char *)range + at, sizeof word);
+            differs |= word ^ object->range.words[at / 8];
+        }
+    return differs == 0;
+}
+
+static inline bool tp_torch_is_observed(const struct tp_torch_object *object, const void *ret_callbacks)
+{
+    return ((const uint8_t *)ret_callbacks)[object->has_callbacks];
+}
+
+struct tp_torch_abi;
+
+/* Fills object. NULL, or why objects cannot be made here; nothing of ours stays behind. */
+const char *tp_torch_calibrate_object(const struct tp_torch_abi *abi, struct tp_torch_object *object);
+
+/* The counter that numbers objects; NULL: not found. `draw` has PyTorch take the next number. */
+_Atomic uint64_t *tp_torch_find_counter(void *library, uint64_t (*draw)(void *), void *argument);
+
+#endif

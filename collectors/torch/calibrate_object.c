@@ -1,0 +1,265 @@
+/*
+ * calibrate_object.c: how PyTorch's own constructors fill at::StepCallbacks and at::RecordFunction, learned by having them
+ * do so over known bytes, twice each: what differs between two images must be a pointer into the thing itself, or the id.
+ * Anything else that is not as expected, and no object is made by us.
+ */
+#include <dlfcn.h>
+
+#include "../../agent/range_hooks.h"
+#include "abi.h"
+#include "abi_object.h"
+
+#define SCRATCH_BYTES 1024
+#define MARGIN 64 /* at the end of the scratch area; nothing is written there */
+#define SCOPE 3   /* KERNEL_FUNCTION_DTYPE and CUSTOM_CLASS: numbers that stand nowhere else */
+#define OTHER_SCOPE 4
+#define ALL_SCOPES 0x3ffu
+#define PROBE_NAME "tprof object"
+
+struct scratch {
+    _Alignas(64) unsigned char bytes[SCRATCH_BYTES];
+};
+
+static struct scratch callbacks[3], ranges[4];
+
+/* Two different bytes to fill with: what is equal to both was not written. */
+static const unsigned char fill[] = {0xa5, 0x5a};
+
+static void *start(void **ret_context, const void *record_function)
+{
+    (void)record_function;
+    *ret_context = NULL;
+    return ret_context;
+}
+
+static void end(const void *record_function, void *context)
+{
+    (void)record_function;
+    (void)context;
+}
+
+static uint64_t word_at(const struct scratch *scratch, size_t offset)
+{
+    uint64_t word;
+    memcpy(&word, scratch->bytes + offset, sizeof word);
+    return word;
+}
+
+static bool is_written(const struct scratch *scratch, unsigned char filled, size_t at)
+{
+    return scratch->bytes[at] != filled;
+}
+
+/* How far two constructors wrote, in whole words; 0: too far. */
+static uint16_t extent(const struct scratch scratch[2])
+{
+    size_t bytes = 0;
+    for (size_t at = 0; at < SCRATCH_BYTES; at++)
+        if (is_written(&scratch[0], fill[0], at) || is_written(&scratch[1], fill[1], at))
+            bytes = at + 1;
+    bytes = tp_round_up(bytes, 8);
+    return bytes <= SCRATCH_BYTES - MARGIN && bytes <= sizeof((struct tp_torch_image *)0)->words ? (uint16_t)bytes : 0;
+}
+
+/* Where the word stands, in both; 0: nowhere or in several places (no word that is looked for stands at 0). */
+static uint16_t find_word(const struct scratch scratch[2], uint64_t word, size_t bytes)
+{
+    uint16_t found = 0;
+    for (size_t at = 0; at < bytes; at += 8)
+        if (word_at(&scratch[0], at) == word && word_at(&scratch[1], at) == word) {
+            if (found)
+                return 0;
+            found = (uint16_t)at;
+        }
+    return found;
+}
+
+static uint16_t find_byte(const struct scratch *a, uint8_t in_a, const struct scratch *b, uint8_t in_b, size_t bytes)
+{
+    uint16_t found = 0;
+    for (size_t at = 0; at < bytes; at++)
+        if (a->bytes[at] == in_a && b->bytes[at] == in_b) {
+            if (found)
+                return 0;
+            found = (uint16_t)at;
+        }
+    return found;
+}
+
+/* The image of two things that were built alike, over fill[0] and fill[1]. id: offset of the one word that may differ. */
+static const char *take_image(struct tp_torch_image *image, const struct scratch scratch[2], uint16_t id)
+{
+    image->bytes = extent(scratch);
+    if (!image->bytes)
+        return "it is larger than expected";
+    image->start = find_word(scratch, (uintptr_t)start, image->bytes);
+    if (!image->start || word_at(&scratch[0], image->start + 8) != (uintptr_t)end)
+        return "it does not hold its callbacks itself";
+    for (uint16_t at = 0; at < image->bytes; at += 8) {
+        uint64_t a = word_at(&scratch[0], at), b = word_at(&scratch[1], at);
+        uint64_t to = a - (uintptr_t)scratch[0].bytes;
+        if (to < image->bytes && to == b - (uintptr_t)scratch[1].bytes) {
+            if (image->selves == TP_TORCH_SELF_MAX)
+                return "it has more pointers into itself than expected";
+            image->self[image->selves].at = at;
+            image->self[image->selves++].to = (uint16_t)to;
+            continue;
+        }
+        if (at == id || at == image->start || at == image->start + 8)
+            continue;
+        unsigned char word[8];
+        for (size_t i = 0; i < 8; i++) {
+            bool written = is_written(&scratch[0], fill[0], at + i) || is_written(&scratch[1], fill[1], at + i);
+            if (written && scratch[0].bytes[at + i] != scratch[1].bytes[at + i])
+                return "it is not built the same way twice";
+            word[i] = written ? scratch[0].bytes[at + i] : 0;
+        }
+        memcpy(&image->words[at / 8], word, sizeof word);
+    }
+    /* c10::SmallVector: a pointer to the elements, how many there are, how many fit; then room for some. */
+    for (unsigned i = 0; i < image->selves; i++)
+        if (image->self[i].to == image->start)
+            image->count = (uint16_t)(image->self[i].at + 8);
+    if (!image->count || tp_torch_u32(scratch[0].bytes, image->count) != 1)
+        return "the number of its callbacks is not where it was expected";
+    return NULL;
+}
+
+static const char *learn_callbacks(const struct tp_torch_abi *abi, struct tp_torch_object *object)
+{
+    const struct tp_range_hooks *real = &tp_range_real;
+    for (int i = 0; i < 2; i++) {
+        memset(callbacks[i].bytes, fill[i], SCRATCH_BYTES);
+        if (real->callbacks(callbacks[i].bytes, SCOPE) != callbacks[i].bytes)
+            return "its callbacks are not returned as expected";
+    }
+    uint16_t empty = extent(callbacks);
+    for (size_t at = 0; empty && at + 8 < empty; at++)
+        if (is_written(&callbacks[0], fill[0], at))
+            return "there are observers already";
+    object->has_callbacks = find_byte(&callbacks[0], 0, &callbacks[1], 0, empty);
+    if (!object->has_callbacks)
+        return "it is not known how it says that nobody observes";
+    uint64_t handle = tp_torch_abi_add(abi, start, end, ALL_SCOPES, true);
+    for (int i = 0; i < 3; i++) {
+        memset(callbacks[i].bytes, fill[i % 2], SCRATCH_BYTES);
+        real->callbacks(callbacks[i].bytes, i < 2 ? SCOPE : OTHER_SCOPE);
+    }
+    abi->remove_callback(handle);
+    const char *problem = take_image(&object->callbacks, callbacks, 0);
+    if (problem)
+        return problem;
+    object->callbacks.scope = find_byte(&callbacks[0], SCOPE, &callbacks[2], OTHER_SCOPE, object->callbacks.bytes);
+    if (!object->callbacks.scope || !tp_torch_is_observed(object, callbacks[0].bytes))
+        return "the scope of its callbacks was not found";
+    return NULL;
+}
+
+struct drawing {
+    const struct tp_torch_object *object;
+    uint16_t id;
+};
+
+static uint64_t draw(void *argument)
+{
+    const struct drawing *drawing = argument;
+    struct scratch list;
+    struct scratch range;
+    tp_torch_make(&drawing->object->callbacks, list.bytes, SCOPE, start, end);
+    tp_range_real.construct_from(range.bytes, list.bytes);
+    uint64_t number = tp_torch_word(range.bytes, drawing->id);
+    tp_range_real.destroy(range.bytes);
+    return number;
+}
+
+/* Four objects: two alike, one of another scope, one of a scope that nobody observes. */
+static const char *learn_range(const struct tp_torch_abi *abi, struct tp_torch_object *object)
+{
+    const struct tp_range_hooks *real = &tp_range_real;
+    struct tp_torch_image *image = &object->range;
+    for (int i = 0; i < 3; i++) {
+        struct scratch list;
+        tp_torch_make(&object->callbacks, list.bytes, i < 2 ? SCOPE : OTHER_SCOPE, start, end);
+        memset(ranges[i].bytes, fill[i % 2], SCRATCH_BYTES);
+        real->construct_from(ranges[i].bytes, list.bytes);
+    }
+    const char *problem = take_image(image, ranges, abi->at.id);
+    if (problem)
+        return problem;
+    const void *const *table = dlsym(abi->library, "_ZTVN2at14RecordFunctionE");
+    image->scope = find_byte(&ranges[0], SCOPE, &ranges[2], OTHER_SCOPE, image->bytes);
+    if (!image->scope)
+        return "its scope was not found";
+    if (!table || image->words[0] != (uintptr_t)(table + 2))
+        return "it has no virtual table where one was expected";
+    real->construct(ranges[3].bytes, SCOPE);
+    if (tp_torch_u32(ranges[3].bytes, image->count) != 0)
+        return "there are observers already";
+    real->destroy(ranges[3].bytes);
+    /* before() says that start callbacks were called. */
+    struct scratch unnamed = ranges[0];
+    struct tp_range_name name = {.bytes = strlen(PROBE_NAME), .text = PROBE_NAME};
+    real->before(ranges[0].bytes, name, 0);
+    object->started = find_byte(&unnamed, 0, &ranges[0], 1, image->bytes);
+    for (int i = 0; i < 3; i++) {
+        real->end(ranges[i].bytes);
+        problem = tp_torch_u32(ranges[i].bytes, image->count) != (i ? 1 : 0) ? "its end is not seen in it" : problem;
+        real->destroy(ranges[i].bytes);
+    }
+    if (!object->started)
+        return "it is not known how it says that it began";
+    /* ATen/record_function.h: inputs, two words, lie behind the sequence number; what owns memory, but for the name and
+     * the callbacks' contexts, between them and the forward thread. What may come behind the id in versions to come is
+     * looked at as well. The first word is a map's pointer into itself. */
+    uint16_t owners[2][2] = {{(uint16_t)(abi->at.sequence + 24), abi->at.forward_thread},
+                             {(uint16_t)(abi->at.id + 8), image->bytes}};
+    memcpy(object->owners, owners, sizeof owners);
+    for (unsigned i = 0; i < image->selves; i++)
+        if (image->self[i].at == owners[0][0])
+            object->owners[0][0] += 8;
+        else if (image->self[i].at > owners[0][0])
+            return "it has members that are not known";
+    if (object->owners[0][0] == owners[0][0] || owners[0][0] >= owners[0][1])
+        return "it lacks members that were expected";
+    return problem;
+}
+
+/* A thing that has a name: only the name's place is looked at, and it is filled with nothing else. */
+static const char *check_object_name(const struct tp_torch_abi *abi, struct tp_torch_object *object)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes, rest[62];
+    } named = {.text = PROBE_NAME, .bytes = sizeof PROBE_NAME - 1};
+    struct scratch list, range;
+    tp_torch_make(&object->callbacks, list.bytes, SCOPE, start, end);
+    tp_range_real.construct_from(range.bytes, list.bytes);
+    tp_range_real.before(range.bytes, (struct tp_range_name){.object = &named, .is_object = 1}, 0);
+    bool same = abi->name(range.bytes) == named.text;
+    tp_range_real.destroy(range.bytes);
+    return same ? NULL : "the name of an operator is not where it was expected";
+}
+
+const char *tp_torch_calibrate_object(const struct tp_torch_abi *abi, struct tp_torch_object *object)
+{
+    memset(object, 0, sizeof *object);
+    if (!tp_range_real_is_whole)
+        return "it lacks functions that are interposed";
+    if (!abi->at.forward_thread)
+        return "the place of its forward threads was not found";
+    *(void **)&object->is_enabled = dlsym(abi->library, "_ZN2at23isRecordFunctionEnabledEv");
+    *(void **)&object->sequence_now =
+        dlsym(abi->library, "_ZN3c1010Dispatcher38sequenceNumberForRunningRecordFunctionENS_11DispatchKeyENS_14DispatchKeySetE");
+    if (!object->is_enabled || !object->sequence_now)
+        return "it lacks functions that are called";
+    const char *problem = learn_callbacks(abi, object);
+    if (!problem)
+        problem = learn_range(abi, object);
+    if (!problem)
+        problem = check_object_name(abi, object);
+    if (problem)
+        return problem;
+    struct drawing drawing = {object, abi->at.id};
+    object->next_id = tp_torch_find_counter(abi->library, draw, &drawing);
+    return object->next_id ? NULL : "the counter of its record function ids was not found";
+}

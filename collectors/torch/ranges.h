@@ -1,0 +1,157 @@
+/*
+ * ranges.h: what is done when a range of PyTorch begins and ends, in whichever way it is observed (ops.c, interposed.c).
+ *
+ * The key of a range is the address of its RecordFunction, which can be neither copied nor moved.
+ */
+#ifndef TP_TORCH_RANGES_H
+#define TP_TORCH_RANGES_H
+
+#include <string.h>
+
+#include "../../agent/clock.h"
+#include "../../agent/hooks.h"
+#include "../../agent/intern.h"
+#include "../../agent/ring.h"
+#include "../../agent/session.h"
+#include "../../agent/thread.h"
+#include "abi.h"
+
+/* Set at attach; only read after that, but for what the first backward function shows. */
+struct tp_torch_ranges {
+    struct tp_torch_abi abi;
+    bool overload_names;
+    const char *step_range; /* of TPROF_STEP=range:NAME */
+};
+
+extern struct tp_torch_ranges tp_torch_ranges;
+
+/* Tells the session of a user range that may end a step. */
+void tp_torch_mark(const void *record_function, enum tp_mark_edge edge);
+
+/* A forked child's first range: what the hooks have to do now. */
+uint32_t tp_torch_wake_child(void);
+
+/* Once in the life of the process. */
+void tp_torch_first_backward(const void *record_function);
+
+/* "aten::empty.memory_format", as torch writes it under capture_overload_names. */
+const char *tp_torch_with_overload(const void *record_function, const char *name, char *buffer, size_t size);
+
+/* What is known of a range that begins. */
+struct tp_torch_begin {
+    const void *record_function;
+    const char *name; /* may be a temporary, and need not end with a NUL */
+    size_t bytes;
+    int64_t sequence;
+    uint64_t id;
+    uint64_t forward_thread;
+    uint8_t scope;
+    bool is_async;
+};
+
+static inline struct tp_thread *tp_torch_recording_thread(uint32_t active)
+{
+    struct tp_thread *thread = tp_thread_self();
+    if (TP_UNLIKELY(!thread))
+        thread = tp_thread_enter();
+    if (TP_LIKELY(thread != NULL) && TP_UNLIKELY(thread->epoch != active >> TP_HOOK_EPOCH_SHIFT))
+        tp_ring_restart(thread, active >> TP_HOOK_EPOCH_SHIFT);
+    return thread;
+}
+
+static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint32_t active)
+{
+    struct tp_thread *thread = tp_torch_recording_thread(active);
+    if (TP_UNLIKELY(!thread)) {
+        tp_thread_count_late(1);
+        return;
+    }
+    size_t bytes = what->bytes, text_bytes = 0;
+    uint32_t id = tp_intern(tp_session.spool.names, what->name, bytes);
+    unsigned words = TP_BEGIN_WORDS + (what->forward_thread != 0);
+    uint8_t flags = what->forward_thread != 0 ? TP_BEGIN_FORWARD_THREAD : 0;
+    if (TP_UNLIKELY(id == 0)) {
+        text_bytes = bytes < TP_BEGIN_TEXT_MAX ? bytes : TP_BEGIN_TEXT_MAX;
+        flags |= text_bytes < bytes ? TP_BEGIN_TEXT | TP_BEGIN_TEXT_CUT : TP_BEGIN_TEXT;
+        words += (unsigned)((text_bytes + 7) / 8);
+    }
+    if (TP_UNLIKELY(what->is_async))
+        flags |= TP_BEGIN_ASYNC;
+    uint64_t time = tp_clock_now();
+    uint64_t *at = tp_ring_reserve_begin(thread, words, time);
+    if (TP_UNLIKELY(!at))
+        return;
+    struct tp_begin *begin = (struct tp_begin *)at;
+    begin->head = tp_record_head(TP_RECORD_BEGIN, words, (uintptr_t)what->record_function);
+    begin->time = time;
+    begin->name = id;
+    begin->scope = what->scope;
+    begin->flags = flags;
+    begin->text_bytes = (uint16_t)text_bytes;
+    begin->sequence = what->sequence;
+    begin->id = what->id;
+    uint64_t *rest = at + TP_BEGIN_WORDS;
+    if (what->forward_thread)
+        *rest++ = what->forward_thread;
+    if (TP_UNLIKELY(text_bytes)) {
+        at[words - 1] = 0; /* the padding */
+        memcpy(rest, what->name, text_bytes);
+    }
+    tp_ring_commit(thread, at + words);
+}
+
+static inline void tp_torch_record_end(const void *record_function, uint32_t active, uint64_t time)
+{
+    struct tp_thread *thread = tp_torch_recording_thread(active);
+    uint64_t *at = thread ? tp_ring_reserve_end(thread) : NULL;
+    if (TP_UNLIKELY(!at))
+        return;
+    at[0] = tp_record_head(TP_RECORD_END, TP_END_WORDS, (uintptr_t)record_function);
+    at[1] = time;
+    tp_ring_commit(thread, at + TP_END_WORDS);
+}
+
+/* A range that PyTorch's own code began. */
+static inline void tp_torch_begin(const void *record_function, unsigned scope)
+{
+    const struct tp_torch_abi *abi = &tp_torch_ranges.abi;
+    uint32_t active = tp_hooks_active();
+    if (TP_UNLIKELY(active & TP_HOOK_COLD))
+        active = tp_torch_wake_child();
+    if (!active)
+        return;
+    if (scope == TP_SCOPE_USER_SCOPE && active & TP_HOOK_MARKS) {
+        tp_torch_mark(record_function, TP_MARK_BEGIN);
+        active = tp_hooks_active(); /* the mark may have begun or ended a window */
+    }
+    if (scope == TP_SCOPE_BACKWARD_FUNCTION && !atomic_load_explicit(&tp_session.saw_backward, memory_order_relaxed))
+        tp_torch_first_backward(record_function);
+    if (!(active & TP_HOOK_RECORD))
+        return;
+    char buffer[512];
+    struct tp_torch_begin what = {
+        .record_function = record_function,
+        .name = abi->name(record_function),
+        .sequence = tp_torch_sequence(abi, record_function),
+        .id = tp_torch_id(abi, record_function),
+        .forward_thread = tp_torch_forward_thread(abi, record_function),
+        .scope = (uint8_t)scope,
+        .is_async = abi->is_async(record_function),
+    };
+    if (TP_UNLIKELY(tp_torch_ranges.overload_names))
+        what.name = tp_torch_with_overload(record_function, what.name, buffer, sizeof buffer);
+    what.bytes = strlen(what.name);
+    tp_torch_record_begin(&what, active);
+}
+
+static inline void tp_torch_end(const void *record_function, unsigned scope)
+{
+    uint64_t time = tp_clock_now();
+    uint32_t active = tp_hooks_active();
+    if (active & TP_HOOK_RECORD)
+        tp_torch_record_end(record_function, active, time);
+    if (scope == TP_SCOPE_USER_SCOPE && active & TP_HOOK_MARKS)
+        tp_torch_mark(record_function, TP_MARK_END);
+}
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * ranges.c: at::RecordFunction, by which PyTorch tells observers of operators and user ranges: the functions through which
+ * every such object is made, named, ended and destroyed, wherever in the program. They are taken together or not at all:
+ * an object that was made by a function of ours must come to ours again. Each calls what stands in the table.
+ *
+ * Exceptions of C++ pass through these frames (unwind tables are on for the whole library).
+ */
+#include "ranges.h"
+
+#include <string.h>
+
+#include "../agent/log.h"
+#include "../agent/range_hooks.h"
+#include "real.h"
+
+#define LIBRARY "libtorch_cpu.so"
+#define CALLBACKS "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE"
+#define CONSTRUCT_FROM "_ZN2at14RecordFunctionC1EONS_13StepCallbacksE"
+#define CONSTRUCT "_ZN2at14RecordFunctionC1ENS_11RecordScopeE"
+#define BEFORE \
+    "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEESt17reference_wrapperIKN3c1014" \
+    "FunctionSchemaEEEEl"
+#define END "_ZN2at14RecordFunction3endEv"
+#define DESTROY "_ZN2at14RecordFunctionD1Ev"
+#define DESTROY_AND_FREE "_ZN2at14RecordFunctionD0Ev"
+#define RUN_ARGUMENTS \
+    "RN2at14RecordFunctionESt17reference_wrapperIKNS_14FunctionSchemaEENS_11DispatchKeyENS_14DispatchKeySetE"
+#define RUN "_ZN3c1010Dispatcher17runRecordFunctionE" RUN_ARGUMENTS
+#define RUN_WITH_INPUTS RUN "NS_8ArrayRefIKNS_6IValueEEE"
+
+const struct tp_range_hooks *_Atomic tp_range_hooks;
+struct tp_range_hooks tp_range_real;
+bool tp_range_real_is_whole;
+
+static const struct {
+    const char *linker_name;
+    size_t offset;
+} names[] = {
+    {CALLBACKS, offsetof(struct tp_range_hooks, callbacks)},
+    {CONSTRUCT_FROM, offsetof(struct tp_range_hooks, construct_from)},
+    {CONSTRUCT, offsetof(struct tp_range_hooks, construct)},
+    {BEFORE, offsetof(struct tp_range_hooks, before)},
+    {END, offsetof(struct tp_range_hooks, end)},
+    {DESTROY, offsetof(struct tp_range_hooks, destroy)},
+    {DESTROY_AND_FREE, offsetof(struct tp_range_hooks, destroy_and_free)},
+    {RUN, offsetof(struct tp_range_hooks, run)},
+    {RUN_WITH_INPUTS, offsetof(struct tp_range_hooks, run_with_inputs)},
+};
+
+/* In a PyTorch that has no such function nobody calls it; a library that asks for one loads because of us, and ends here. */
+static void is_missing(void)
+{
+    tp_log(TP_LOG_QUIET, "a function of PyTorch was called that this PyTorch does not have (at::RecordFunction)");
+    __builtin_trap();
+}
+
+/* Several threads may come here at once: all of them write the same. */
+TP_COLD void tp_ranges_look_up(void)
+{
+    if (atomic_load_explicit(&tp_range_hooks, memory_order_acquire))
+        return;
+    bool whole = true;
+    for (size_t i = 0; i < TP_COUNT(names); i++) {
+        void *function = tp_real_in(LIBRARY, names[i].linker_name);
+        whole = whole && function;
+        if (!function)
+            *(void (**)(void))&function = is_missing;
+        memcpy((char *)&tp_range_real + names[i].offset, &function, sizeof function);
+    }
+    tp_range_real_is_whole = whole;
+    const struct tp_range_hooks *none = NULL;
+    atomic_compare_exchange_strong(&tp_range_hooks, &none, &tp_range_real);
+}
+
+static inline const struct tp_range_hooks *hooks(void)
+{
+    const struct tp_range_hooks *now = atomic_load_explicit(&tp_range_hooks, memory_order_acquire);
+    if (TP_UNLIKELY(!now)) {
+        tp_ranges_look_up();
+        now = atomic_load_explicit(&tp_range_hooks, memory_order_acquire);
+    }
+    return now;
+}
+
+void *tp_range_callbacks(void *ret_callbacks, uint8_t scope) __asm__(CALLBACKS);
+TP_EXPORT void *tp_range_callbacks(void *ret_callbacks, uint8_t scope)
+{
+    return hooks()->callbacks(ret_callbacks, scope);
+}
+
+void tp_range_construct_from(void *range, void *callbacks) __asm__(CONSTRUCT_FROM);
+TP_EXPORT void tp_range_construct_from(void *range, void *callbacks)
+{
+    hooks()->construct_from(range, callbacks);
+}
+
+void tp_range_construct(void *range, uint8_t scope) __asm__(CONSTRUCT);
+TP_EXPORT void tp_range_construct(void *range, uint8_t scope)
+{
+    hooks()->construct(range, scope);
+}
+
+void tp_range_before(void *range, struct tp_range_name name, int64_t sequence) __asm__(BEFORE);
+TP_EXPORT void tp_range_before(void *range, struct tp_range_name name, int64_t sequence)
+{
+    hooks()->before(range, name, sequence);
+}
+
+void tp_range_end(void *range) __asm__(END);
+TP_EXPORT void tp_range_end(void *range)
+{
+    hooks()->end(range);
+}
+
+void tp_range_destroy(void *range) __asm__(DESTROY);
+TP_EXPORT void tp_range_destroy(void *range)
+{
+    hooks()->destroy(range);
+}
+
+void tp_range_destroy_and_free(void *range) __asm__(DESTROY_AND_FREE);
+TP_EXPORT void tp_range_destroy_and_free(void *range)
+{
+    hooks()->destroy_and_free(range);
+}
+
+void tp_range_run(void *range, const void *object, uint16_t key, uint64_t keys) __asm__(RUN);
+TP_EXPORT void tp_range_run(void *range, const void *object, uint16_t key, uint64_t keys)
+{
+    hooks()->run(range, object, key, keys);
+}
+
+void tp_range_run_with_inputs(void *range, const void *object, uint16_t key, uint64_t keys, const void *inputs,
+                              uint64_t count) __asm__(RUN_WITH_INPUTS);
+TP_EXPORT void tp_range_run_with_inputs(void *range, const void *object, uint16_t key, uint64_t keys, const void *inputs,
+                                        uint64_t count)
+{
+    hooks()->run_with_inputs(range, object, key, keys, inputs, count);
+}
