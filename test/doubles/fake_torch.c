@@ -14,6 +14,7 @@ struct callback {
 
 #define MAX_CALLBACKS 32
 #define OBJECT_BYTES 344
+#define MAX_PAIRS 4
 
 /* Not changed while it may be read: operators take no lock, as in libtorch, also in a forked child. */
 struct table {
@@ -28,19 +29,8 @@ static _Atomic(const struct table *) table = &nobody;
 static struct table tables[512]; /* in turn: whoever reads one is done long before its turn comes again */
 static unsigned turn;            /* under the lock */
 static uint64_t last_handle;     /* under the lock */
-static _Atomic uint64_t last_id, last_thread;
+static _Atomic uint64_t last_id = 1, last_thread;
 static __thread uint64_t thread_id;
-
-/* The object's own bookkeeping lies where at::RecordFunction has its StepCallbacks. */
-struct object {
-    const void *vptr;
-    int active;
-    bool started, needs_ids;
-    struct {
-        void *(*start)(void **, const void *);
-        void (*end)(const void *, void *);
-    } pairs[9];
-};
 
 static bool mode(const char *name)
 {
@@ -48,9 +38,56 @@ static bool mode(const char *name)
     return chosen && strcmp(chosen, name) == 0;
 }
 
-static size_t shift(void)
+/* at::StepCallbacks; its pairs are in place of a c10::SmallVector. */
+struct step_callbacks {
+    struct pair *pairs;
+    uint32_t count, room;
+    struct pair {
+        void *(*start)(void **, const void *);
+        void (*end)(const void *, void *);
+    } inner[MAX_PAIRS];
+    uint64_t thread;
+    uint8_t scope, needs_inputs, needs_outputs, needs_ids;
+};
+
+struct optional_callbacks {
+    struct step_callbacks value;
+    bool has_value;
+};
+
+/* at::RecordFunction. "shifted" moves what lies behind the name. */
+struct object {
+    const void *vptr;
+    struct step_callbacks callbacks;
+    bool started;
+    const char *name; /* of a text; its bytes are the caller's */
+    const struct named *schema;
+    uint64_t rest[27];
+};
+
+struct named {
+    const char *text;
+    uint64_t bytes;
+};
+
+struct name_variant {
+    union {
+        uint64_t bytes;
+        const struct named *schema;
+    };
+    const char *text;
+    uint8_t is_schema;
+};
+
+_Static_assert(sizeof(struct object) == OBJECT_BYTES, "as in PyTorch 2.13");
+
+/* The members behind the name, as offsets: sequence number, a map (its first word points to its own last), outputs, the
+ * forward thread and the id. */
+enum member { SEQUENCE = 200, MAP = 224, MAP_BUCKET = 272, FORWARD_THREAD = 304, ID = 312 };
+
+static size_t at(enum member member)
 {
-    return mode("shifted") ? 16 : 0;
+    return (size_t)member - (mode("shifted") ? 8 : 0);
 }
 
 static void put(void *object, size_t offset, uint64_t word)
@@ -58,64 +95,163 @@ static void put(void *object, size_t offset, uint64_t word)
     memcpy((char *)object + offset, &word, sizeof word);
 }
 
-static void nothing(void)
+#define START "_ZN2at14RecordFunction17runStartCallbacksEv"
+#define BEFORE \
+    "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl"
+#define RUN \
+    "_ZN3c1010Dispatcher17runRecordFunctionERN2at14RecordFunctionESt17reference_wrapperIKNS_14FunctionSchemaEENS_11DispatchKeyENS_14DispatchKeySetE"
+void *unless_empty(void *ret, uint8_t scope) __asm__("_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE");
+void construct_from(void *object, struct step_callbacks *from) __asm__("_ZN2at14RecordFunctionC1EONS_13StepCallbacksE");
+void construct(void *object, uint8_t scope) __asm__("_ZN2at14RecordFunctionC1ENS_11RecordScopeE");
+void before(void *object, struct name_variant name, int64_t sequence) __asm__(BEFORE);
+void end(void *object) __asm__("_ZN2at14RecordFunction3endEv");
+void destroy(void *object) __asm__("_ZN2at14RecordFunctionD1Ev");
+void destroy_and_free(void *object) __asm__("_ZN2at14RecordFunctionD0Ev");
+int64_t sequence_now(uint16_t key, uint64_t keys) __asm__(
+    "_ZN3c1010Dispatcher38sequenceNumberForRunningRecordFunctionENS_11DispatchKeyENS_14DispatchKeySetE");
+void run(void *object, const struct named *schema, uint16_t key, uint64_t keys) __asm__(RUN);
+void run_with_inputs(void *object, const struct named *schema, uint16_t key, uint64_t keys, const void *inputs,
+                     uint64_t count) __asm__(RUN "NS_8ArrayRefIKNS_6IValueEEE");
+uint64_t current_thread(void) __asm__("_ZN2at14RecordFunction15currentThreadIdEv");
+bool is_enabled(void) __asm__("_ZN2at23isRecordFunctionEnabledEv");
+
+bool is_enabled(void)
 {
+    return true;
+}
+
+static void list_callbacks(struct step_callbacks *list, uint8_t scope)
+{
+    list->pairs = list->inner;
+    list->count = 0;
+    list->room = MAX_PAIRS;
+    list->thread = current_thread();
+    list->scope = scope;
+    list->needs_inputs = list->needs_outputs = list->needs_ids = 0;
+    const struct table *now = table;
+    for (int i = 0; i < now->count && list->count < MAX_PAIRS && !mode("silent"); i++)
+        if (now->callbacks[i].scopes[scope]) {
+            list->inner[list->count].start = now->callbacks[i].start;
+            list->inner[list->count++].end = now->callbacks[i].end;
+            list->needs_ids |= now->callbacks[i].needs_ids;
+        }
+}
+
+/* Room that holds no callback is left as it is, as c10::SmallVector does. */
+static void move_callbacks(struct step_callbacks *to, const struct step_callbacks *from)
+{
+    to->pairs = to->inner;
+    to->count = from->count;
+    to->room = from->room;
+    memcpy(to->inner, from->pairs, from->count * sizeof from->pairs[0]);
+    to->thread = from->thread;
+    to->scope = from->scope;
+    to->needs_inputs = from->needs_inputs;
+    to->needs_outputs = from->needs_outputs;
+    to->needs_ids = from->needs_ids;
+}
+
+void *unless_empty(void *ret, uint8_t scope)
+{
+    struct step_callbacks list;
+    list_callbacks(&list, scope);
+    struct optional_callbacks *optional = ret;
+    optional->has_value = list.count > 0;
+    if (optional->has_value)
+        move_callbacks(&optional->value, &list);
+    return ret;
 }
 
 /* Two words in front, as in the Itanium ABI. */
-void *const vtable[4] __asm__("_ZTVN2at14RecordFunctionE") = {0, 0, (void *)nothing, (void *)nothing};
+void *const vtable[4] __asm__("_ZTVN2at14RecordFunctionE") = {0, 0, (void *)destroy, (void *)destroy_and_free};
 
-void construct(void *object, uint8_t scope) __asm__("_ZN2at14RecordFunctionC1ENS_11RecordScopeE");
-void construct(void *object, uint8_t scope)
+static uint64_t next_id(void)
+{
+    static _Atomic uint64_t hidden = UINT64_MAX; /* the complement of the last id */
+    return mode("hidden_counter") ? ~--hidden : last_id++;
+}
+
+void construct_from(void *object, struct step_callbacks *from)
 {
     struct object *o = object;
     memset(object, 0, mode("huge") ? 1024 : OBJECT_BYTES);
     o->vptr = mode("no_vtable") ? (const void *)vtable : (const void *)(vtable + 2);
-    const struct table *now = table;
-    for (int i = 0; i < now->count && o->active < 9 && !mode("silent"); i++)
-        if (now->callbacks[i].scopes[scope]) {
-            o->pairs[o->active].start = now->callbacks[i].start;
-            o->pairs[o->active++].end = now->callbacks[i].end;
-            o->needs_ids |= now->callbacks[i].needs_ids;
-        }
-    if (o->needs_ids && !mode("no_ids"))
-        put(object, 312 + shift(), ++last_id);
-}
-
-struct name_variant {
-    uint64_t length;
-    const char *text;
-    uint64_t index;
-};
-
-void before(void *object, struct name_variant name, int64_t sequence) __asm__(
-    "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl");
-void before(void *object, struct name_variant name, int64_t sequence)
-{
-    struct object *o = object;
-    put(object, 160, (uintptr_t)name.text);
-    if (!mode("no_sequence"))
-        put(object, 200 + shift(), (uint64_t)sequence);
-    o->started = true;
-    for (int i = 0; i < o->active; i++) {
-        void *context;
-        o->pairs[i].start(&context, object);
+    move_callbacks(&o->callbacks, from);
+    put(object, at(MAP), (uintptr_t)object + at(MAP_BUCKET));
+    if (o->callbacks.needs_ids && !mode("no_ids"))
+        put(object, at(ID), next_id());
+    if (mode("restless")) {
+        static uint64_t built;
+        o->rest[26] = built += 7;
     }
 }
 
-void end(void *object) __asm__("_ZN2at14RecordFunction3endEv");
-void end(void *object)
+void construct(void *object, uint8_t scope)
 {
-    struct object *o = object;
-    for (int i = 0; o->started && i < o->active; i++)
-        o->pairs[i].end(object, NULL);
-    o->started = false;
+    struct step_callbacks list;
+    list_callbacks(&list, scope);
+    construct_from(object, &list);
 }
 
-void destroy(void *object) __asm__("_ZN2at14RecordFunctionD1Ev");
+void before(void *object, struct name_variant name, int64_t sequence)
+{
+    struct object *o = object;
+    o->schema = name.is_schema ? name.schema : NULL;
+    o->name = name.is_schema ? NULL : name.text;
+    if (!mode("no_sequence"))
+        put(object, at(SEQUENCE), (uint64_t)sequence);
+    o->started = true;
+    for (uint32_t i = 0; i < o->callbacks.count; i++) {
+        void *context;
+        o->callbacks.pairs[i].start(&context, object);
+    }
+}
+
+/* "bound" is a library whose calls do not leave it. */
+static void end_inside(struct object *o)
+{
+    for (uint32_t i = 0; o->started && i < o->callbacks.count; i++)
+        o->callbacks.pairs[i].end(o, NULL);
+    if (o->started)
+        o->callbacks.count = 0;
+}
+
+void end(void *object)
+{
+    end_inside(object);
+}
+
 void destroy(void *object)
 {
-    end(object);
+    if (mode("bound"))
+        end_inside(object);
+    else
+        end(object);
+}
+
+void destroy_and_free(void *object)
+{
+    destroy(object);
+    free(object);
+}
+
+int64_t sequence_now(uint16_t key, uint64_t keys)
+{
+    (void)key;
+    return keys ? (int64_t)keys : -1;
+}
+
+void run(void *object, const struct named *schema, uint16_t key, uint64_t keys)
+{
+    before(object, (struct name_variant){.schema = schema, .is_schema = 1}, sequence_now(key, keys));
+}
+
+void run_with_inputs(void *object, const struct named *schema, uint16_t key, uint64_t keys, const void *inputs,
+                     uint64_t count_of_inputs)
+{
+    (void)inputs;
+    (void)count_of_inputs;
+    run(object, schema, key, keys);
 }
 
 uint64_t add(struct callback callback) __asm__("_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
@@ -162,9 +298,10 @@ bool has_callbacks(void)
 const char *name_of(const void *object) __asm__("_ZNK2at14RecordFunction4nameEv");
 const char *name_of(const void *object)
 {
-    const char *name;
-    memcpy(&name, (const char *)object + 160, sizeof name);
-    return mode("wrong_name") ? "something else" : name;
+    const struct object *o = object;
+    if (o->schema)
+        return mode("nameless") ? "" : o->schema->text;
+    return mode("wrong_name") ? "something else" : o->name;
 }
 
 bool is_async(const void *object) __asm__("_ZNK2at14RecordFunction7isAsyncEv");
@@ -174,7 +311,6 @@ bool is_async(const void *object)
     return false;
 }
 
-uint64_t current_thread(void) __asm__("_ZN2at14RecordFunction15currentThreadIdEv");
 uint64_t current_thread(void)
 {
     if (!thread_id)
@@ -182,14 +318,38 @@ uint64_t current_thread(void)
     return thread_id;
 }
 
+/* As the dispatcher does it: an operator that nobody observes has no object. */
+static void call_operator(const char *name, uint64_t keys, void (*body)(void *), void *argument)
+{
+    struct named schema = {name, strlen(name)};
+    struct optional_callbacks optional;
+    unless_empty(&optional, 0);
+    if (!optional.has_value) {
+        if (body)
+            body(argument);
+        return;
+    }
+    _Alignas(16) char object[1024];
+    construct_from(object, &optional.value);
+    run(object, &schema, 0, keys);
+    if (body)
+        body(argument);
+    destroy(object);
+}
+
 void fake_torch_run(const char *name, uint8_t scope, int64_t sequence, uint64_t forward_thread, void (*body)(void *),
                     void *argument)
 {
+    if (scope == 0) {
+        call_operator(name, sequence < 0 ? 0 : (uint64_t)sequence, body, argument);
+        return;
+    }
     _Alignas(16) char object[1024];
     construct(object, scope);
     if (forward_thread)
-        put(object, 304 + shift(), forward_thread);
-    before(object, (struct name_variant){strlen(name), name, 0}, sequence);
+        put(object, at(FORWARD_THREAD), forward_thread);
+    if (((struct object *)object)->callbacks.count > 0)
+        before(object, (struct name_variant){.bytes = strlen(name), .text = name}, sequence);
     if (body)
         body(argument);
     end(object);

@@ -1,7 +1,9 @@
 /*
  * fake_torch.h: stands in for libtorch_cpu.so, with the names that the agent calls and the behaviour that it counts on, in C.
  * FAKE_TORCH in the environment picks how it deviates: shifted (members lie elsewhere), no_ids, no_sequence, no_vtable,
- * wrong_name, silent (callbacks are never called), huge (the object is larger).
+ * wrong_name, silent (callbacks are never called), huge (the object is larger): there nothing is observed. And, where objects
+ * can be observed but not made by others: hidden_counter (ids come from a counter that is not found), nameless (an operator's
+ * name is elsewhere), restless (no two objects are alike), bound (destroying does not call what others see as the end).
  */
 #ifndef FAKE_TORCH_H
 #define FAKE_TORCH_H
