@@ -17,6 +17,8 @@
 #define CALLBACKS "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE"
 #define CONSTRUCT_FROM "_ZN2at14RecordFunctionC1EONS_13StepCallbacksE"
 #define CONSTRUCT "_ZN2at14RecordFunctionC1ENS_11RecordScopeE"
+#define CONSTRUCT_BASE_FROM "_ZN2at14RecordFunctionC2EONS_13StepCallbacksE"
+#define CONSTRUCT_BASE "_ZN2at14RecordFunctionC2ENS_11RecordScopeE"
 #define BEFORE \
     "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEESt17reference_wrapperIKN3c1014" \
     "FunctionSchemaEEEEl"
@@ -99,6 +101,12 @@ TP_EXPORT void tp_range_construct(void *range, uint8_t scope)
 {
     hooks()->construct(range, scope);
 }
+
+/* The same, for the part of a derived class; there are no virtual bases. Such an object's end comes by tp_range_end. */
+TP_EXPORT void tp_range_construct_base_from(void *range, void *callbacks) __asm__(CONSTRUCT_BASE_FROM)
+    __attribute__((alias(CONSTRUCT_FROM)));
+TP_EXPORT void tp_range_construct_base(void *range, uint8_t scope) __asm__(CONSTRUCT_BASE)
+    __attribute__((alias(CONSTRUCT)));
 
 void tp_range_before(void *range, struct tp_range_name name, int64_t sequence) __asm__(BEFORE);
 TP_EXPORT void tp_range_before(void *range, struct tp_range_name name, int64_t sequence)
