@@ -17,6 +17,7 @@
 
 #define TP_TORCH_IMAGE_WORDS 64
 #define TP_TORCH_SELF_MAX 8
+#define TP_TORCH_OWNERS_MAX 24
 
 typedef void *(*tp_torch_start_fn)(void **ret_context, const void *record_function);
 typedef void (*tp_torch_end_fn)(const void *record_function, void *context);
@@ -39,7 +40,8 @@ struct tp_torch_object {
     struct tp_torch_image range;     /* at::RecordFunction */
     uint16_t has_callbacks; /* in the optional: 8 bits */
     uint16_t started;       /* in the RecordFunction: 8 bits, 1 from before() on */
-    uint16_t owners[2][2];  /* in the RecordFunction: from where to where members lie that may come to own memory */
+    uint16_t owners; /* in the RecordFunction: 16 bytes each, which may overlap, of members that may come to own memory */
+    uint16_t owner[TP_TORCH_OWNERS_MAX];
     _Atomic uint64_t *next_id; /* PyTorch's own counter */
     bool (*is_enabled)(void);  /* at::isRecordFunctionEnabled */
     int64_t (*sequence_now)(uint16_t key, uint64_t keys); /* Dispatcher::sequenceNumberForRunningRecordFunction */
@@ -84,17 +86,19 @@ static inline void tp_torch_make(const struct tp_torch_image *image, void *thing
     bytes[image->scope] = (char)scope;
 }
 
+typedef uint64_t tp_torch_pair __attribute__((vector_size(16)));
+
 /* Nothing in it has come to own memory: it may be left as it is instead of being destroyed. */
 static inline bool tp_torch_owns_nothing(const struct tp_torch_object *object, const void *range)
 {
-    uint64_t differs = 0;
-    for (unsigned i = 0; i < TP_COUNT(object->owners); i++)
-        for (unsigned at = object->owners[i][0]; at < object->owners[i][1]; at += 8) {
-            uint64_t word;
-            memcpy(&word, (const char *)range + at, sizeof word);
-            differs |= word ^ object->range.words[at / 8];
-        }
-    return differs == 0;
+    tp_torch_pair differs = {0};
+    for (const uint16_t *at = object->owner, *end = at + object->owners; at < end; at++) {
+        tp_torch_pair here, there;
+        memcpy(&here, (const char *)range + *at, sizeof here);
+        memcpy(&there, (const char *)object->range.words + *at, sizeof there);
+        differs |= here ^ there;
+    }
+    return (differs[0] | differs[1]) == 0;
 }
 
 static inline bool tp_torch_is_observed(const struct tp_torch_object *object, const void *ret_callbacks)

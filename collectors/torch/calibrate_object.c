@@ -172,6 +172,16 @@ static uint64_t draw(void *argument)
     return number;
 }
 
+/* The bytes from one offset to another, at least 16 of them. */
+static bool add_owners(struct tp_torch_object *object, unsigned from, unsigned to)
+{
+    if (to < from + 16)
+        return false;
+    for (unsigned at = from; at < to && object->owners < TP_TORCH_OWNERS_MAX; at += 16)
+        object->owner[object->owners++] = (uint16_t)(at + 16 <= to ? at : to - 16);
+    return object->owners < TP_TORCH_OWNERS_MAX;
+}
+
 /* Four objects: two alike, one of another scope, one of a scope that nobody observes. */
 static const char *learn_range(const struct tp_torch_abi *abi, struct tp_torch_object *object)
 {
@@ -211,15 +221,15 @@ static const char *learn_range(const struct tp_torch_abi *abi, struct tp_torch_o
     /* ATen/record_function.h: inputs, two words, lie behind the sequence number; what owns memory, but for the name and
      * the callbacks' contexts, between them and the forward thread. What may come behind the id in versions to come is
      * looked at as well. The first word is a map's pointer into itself. */
-    uint16_t owners[2][2] = {{(uint16_t)(abi->at.sequence + 24), abi->at.forward_thread},
-                             {(uint16_t)(abi->at.id + 8), image->bytes}};
-    memcpy(object->owners, owners, sizeof owners);
-    for (unsigned i = 0; i < image->selves; i++)
-        if (image->self[i].at == owners[0][0])
-            object->owners[0][0] += 8;
-        else if (image->self[i].at > owners[0][0])
+    unsigned map = abi->at.sequence + 24u;
+    bool has_map = false;
+    for (unsigned i = 0; i < image->selves; i++) {
+        has_map = has_map || image->self[i].at == map;
+        if (image->self[i].at > map)
             return "it has members that are not known";
-    if (object->owners[0][0] == owners[0][0] || owners[0][0] >= owners[0][1])
+    }
+    if (!has_map || !add_owners(object, map + 8, abi->at.forward_thread) ||
+        !add_owners(object, abi->at.id + 8u, image->bytes))
         return "it lacks members that were expected";
     return problem;
 }

@@ -13,12 +13,15 @@ import tempfile
 
 OPERATOR = pathlib.Path(__file__).with_name("operator_cost.py")
 ALTERNATIONS = 5
+WAIT = "wait=1000000,warmup=1,active=1"
 # name, arguments, settings; None: without the library
 WAYS = [
     ("bare", [], None),
     ("dormant", [], {"TPROF_ENABLED": "0"}),
-    ("waiting", [], {"TPROF_SCHEDULE": "wait=1000000,warmup=1,active=1"}),
-    ("recording", [], {"TPROF_SCHEDULE": "always"}),
+    ("waiting", [], {"TPROF_SCHEDULE": WAIT, "TPROF_HOOK": "interpose"}),
+    ("waiting, callbacks", [], {"TPROF_SCHEDULE": WAIT, "TPROF_HOOK": "callback"}),
+    ("recording", [], {"TPROF_SCHEDULE": "always", "TPROF_HOOK": "interpose"}),
+    ("recording, callbacks", [], {"TPROF_SCHEDULE": "always", "TPROF_HOOK": "callback"}),
     ("torch.profiler", ["profiler"], None),
 ]
 
@@ -42,10 +45,10 @@ def main():
     print(file=sys.stderr)
     median = {name: statistics.median(values) for name, values in times.items()}
     added = {name: value - median["bare"] for name, value in median.items()}
-    print(f"{'':16}{'ns/operator':>12}{'added':>10}{'of torch.profiler':>20}")
+    print(f"{'':22}{'ns/operator':>12}{'added':>10}{'of torch.profiler':>20}")
     for name in median:
         share = f"{added[name] / added['torch.profiler']:.3f}" if name != "bare" else ""
-        print(f"{name:16}{median[name]:12.1f}{added[name]:10.1f}{share:>20}")
+        print(f"{name:22}{median[name]:12.1f}{added[name]:10.1f}{share:>20}")
     with open(result, "w") as file:
         json.dump({"ns_per_operator": median, "added_ns": added, "all": times}, file, indent=1)
 
