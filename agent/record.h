@@ -21,6 +21,7 @@ enum tp_record_kind {
     TP_RECORD_BEGIN = 1, /* a range opens: an operator, a user range */
     TP_RECORD_END = 2,   /* a range closes: head and time only */
     TP_RECORD_LOSS = 3,  /* begins that found no room: see struct tp_loss */
+    TP_RECORD_INPUTS = 4, /* what an operator was given: see struct tp_inputs */
 };
 
 /* What kind of range. The numbers are those of at::RecordScope (ATen/record_function.h), which this house took over. */
@@ -66,15 +67,77 @@ struct tp_loss {
     uint64_t last_time;
 };
 
+/*
+ * TP_RECORD_INPUTS: what an operator was given, in words of items (below). It stands right behind the begin of its range,
+ * with the key and the time of that; where the items need more than one record, behind each other. Joined, the words of
+ * all are the items.
+ */
+struct tp_inputs {
+    uint64_t head;
+    uint64_t time;
+    uint16_t count;  /* inputs of the operator, up to TP_INPUTS_COUNT_MAX */
+    uint16_t words;  /* of all its records together, without their heads */
+    uint16_t offset; /* where those of this record go */
+    uint8_t flags;   /* enum tp_inputs_flag */
+    uint8_t reserved;
+};
+
+enum tp_inputs_flag {
+    TP_INPUTS_CUT = 1, /* what did not fit is left out: there are fewer items than inputs */
+};
+
+/*
+ * One input is one item: a word, then what its kind says. The word has the kind in bits 0..7 and, by kind, an element
+ * type in 8..15, a number of dimensions in 16..23, enum tp_input_flag in 24..31, a small number in 32..63. Nothing in an
+ * item is a pointer, and none holds an object of the program. Room for what an execution trace needs besides (identity,
+ * storage, device) is a flag of its own, with words at the end of the item.
+ */
+enum tp_input_kind {
+    TP_INPUT_NONE = 0, /* no item: unused words read as this */
+    TP_INPUT_OTHER,    /* something that is not shown: None, a string, a device, an object */
+    TP_INPUT_UNDEFINED, /* a tensor whose sizes are not to be had: undefined, nested, symbolic */
+    TP_INPUT_TENSOR,   /* sizes, then strides: 64 bits each, or two in a word where TP_INPUT_WIDE is not set */
+    TP_INPUT_INT,      /* in the small number, sign extended, or in a word where TP_INPUT_WIDE is set */
+    TP_INPUT_DOUBLE,   /* a word */
+    TP_INPUT_COMPLEX,  /* two words: real, imaginary */
+    TP_INPUT_BOOL,     /* the small number */
+    TP_INPUT_SYMBOL,   /* a number that PyTorch does not know yet */
+    TP_INPUT_TENSORS,  /* a list of tensors: how many in the small number; then so many items, unless TP_INPUT_LONG */
+    TP_INPUT_SCALARS,  /* a list of numbers: as many items as the small number says */
+    TP_INPUT_KINDS,
+};
+
+enum tp_input_flag {
+    TP_INPUT_WIDE = 1,
+    TP_INPUT_UNSTRIDED = 2,  /* a tensor that has no strides: another layout */
+    TP_INPUT_CONTIGUOUS = 4, /* strides are left out: they follow from the sizes */
+    TP_INPUT_LONG = 8,       /* a list of which torch shows nothing: its items are left out */
+};
+
+/* torch shows no list of more elements than this (TENSOR_LIST_DISPLAY_LENGTH_LIMIT, SCALAR_LIST_LENGTH_LIMIT). */
+#define TP_INPUT_LIST_MAX 30
+
+static inline uint64_t tp_input_word(enum tp_input_kind kind, unsigned type, unsigned dimensions, unsigned flags,
+                                     uint32_t small)
+{
+    return (uint64_t)kind | (uint64_t)type << 8 | (uint64_t)dimensions << 16 | (uint64_t)flags << 24 |
+           (uint64_t)small << 32;
+}
+
 #define TP_RECORD_MAX_WORDS 255
 #define TP_BEGIN_WORDS 5
 #define TP_END_WORDS 2
 #define TP_LOSS_WORDS 4
+#define TP_INPUTS_WORDS 3 /* the head of each record */
+#define TP_INPUTS_PARTS_MAX 4
+#define TP_INPUTS_ITEMS_MAX (TP_INPUTS_PARTS_MAX * (TP_RECORD_MAX_WORDS - TP_INPUTS_WORDS)) /* words */
+#define TP_INPUTS_COUNT_MAX 1024
 /* Longest name that a begin can carry itself. */
 #define TP_BEGIN_TEXT_MAX ((TP_RECORD_MAX_WORDS - TP_BEGIN_WORDS - 1) * 8)
 
 _Static_assert(sizeof(struct tp_begin) == TP_BEGIN_WORDS * 8, "begin: five words");
 _Static_assert(sizeof(struct tp_loss) == TP_LOSS_WORDS * 8, "loss: four words");
+_Static_assert(sizeof(struct tp_inputs) == TP_INPUTS_WORDS * 8, "inputs: three words");
 
 #define TP_KEY_MASK ((UINT64_C(1) << 48) - 1)
 

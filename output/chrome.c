@@ -17,7 +17,9 @@
  */
 #include "../agent/intern.h"
 #include "chrome_head.h"
+#include "chrome_inputs.h"
 #include "fwdbwd.h"
+#include "put.h"
 #include "step_slices.h"
 
 #include <errno.h>
@@ -69,46 +71,7 @@ struct chrome {
     size_t name_bytes;
 };
 
-/* Formatting of one event: every function writes at out and returns where it ends. */
-
-static inline char *put_text(char *out, const char *text, size_t bytes)
-{
-    memcpy(out, text, bytes);
-    return out + bytes;
-}
-
-#define PUT(out, literal) put_text(out, literal, sizeof(literal) - 1)
-
-static const char two_digits[] =
-    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
-    "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
-
-static inline char *put_u64(char *out, uint64_t value)
-{
-    char text[20], *end = text + sizeof text, *begin = end;
-    while (value >= 100) {
-        begin -= 2;
-        memcpy(begin, two_digits + value % 100 * 2, 2);
-        value /= 100;
-    }
-    if (value >= 10) {
-        begin -= 2;
-        memcpy(begin, two_digits + value * 2, 2);
-    } else {
-        *--begin = (char)('0' + value);
-    }
-    return put_text(out, begin, (size_t)(end - begin));
-}
-
-/* Microseconds with three decimals. */
-static inline char *put_us(char *out, uint64_t nanoseconds)
-{
-    unsigned rest = (unsigned)(nanoseconds % 1000);
-    out = put_u64(out, nanoseconds / 1000);
-    *out++ = '.';
-    *out++ = (char)('0' + rest / 100);
-    return put_text(out, two_digits + rest % 100 * 2, 2);
-}
+/* Formatting of one event. */
 
 static inline uint64_t since_base(const struct chrome *chrome, uint64_t ns)
 {
@@ -118,11 +81,11 @@ static inline uint64_t since_base(const struct chrome *chrome, uint64_t ns)
 /* The members between name and time. */
 static char *put_place(char *out, uint64_t pid, uint64_t tid)
 {
-    out = PUT(out, ",\"pid\":");
-    out = put_u64(out, pid);
-    out = PUT(out, ",\"tid\":");
-    out = put_u64(out, tid);
-    return PUT(out, ",\"ts\":");
+    out = TP_PUT(out, ",\"pid\":");
+    out = tp_put_u64(out, pid);
+    out = TP_PUT(out, ",\"tid\":");
+    out = tp_put_u64(out, tid);
+    return TP_PUT(out, ",\"ts\":");
 }
 
 /* Threads. */
@@ -291,9 +254,9 @@ static char *put_begin(struct chrome *chrome, const struct tp_event *event)
     char *out = tp_sink_reserve(chrome->sink, EVENT_ROOM + (direct ? NAME_DIRECT * TP_JSON_ESCAPE_MAX : 0));
     char *begin = out;
     if (annotation)
-        out = PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":");
+        out = TP_PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":");
     else
-        out = PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":");
+        out = TP_PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":");
     if (!direct) {
         tp_sink_advance(chrome->sink, (size_t)(out - begin));
         chrome->json.after_key = true; /* no comma: the punctuation of events is ours */
@@ -302,7 +265,7 @@ static char *put_begin(struct chrome *chrome, const struct tp_event *event)
     }
     *out++ = '"';
     if (name)
-        out = put_text(out, name->text, name->bytes);
+        out = tp_put_text(out, name->text, name->bytes);
     else
         out += tp_json_escape(out, event->name, event->name_bytes);
     *out++ = '"';
@@ -314,39 +277,44 @@ static void write_slice(struct chrome *chrome, const struct thread *thread, uint
 {
     char *begin = put_begin(chrome, event), *out = begin;
     if (tid == thread->info->os_id)
-        out = put_text(out, thread->place, thread->place_bytes);
+        out = tp_put_text(out, thread->place, thread->place_bytes);
     else
         out = put_place(out, chrome->report->identity->pid, tid);
-    out = put_us(out, since_base(chrome, event->start_ns));
-    out = PUT(out, ",\"dur\":");
-    out = put_us(out, event->end_ns > event->start_ns ? event->end_ns - event->start_ns : 0);
-    out = PUT(out, ",\"args\":{\"External id\":");
-    out = put_u64(out, event->index + 1);
+    out = tp_put_us(out, since_base(chrome, event->start_ns));
+    out = TP_PUT(out, ",\"dur\":");
+    out = tp_put_us(out, event->end_ns > event->start_ns ? event->end_ns - event->start_ns : 0);
+    out = TP_PUT(out, ",\"args\":{\"External id\":");
+    out = tp_put_u64(out, event->index + 1);
     if (event->sequence >= 0) {
-        out = PUT(out, ",\"Sequence number\":");
-        out = put_u64(out, (uint64_t)event->sequence);
-        out = PUT(out, ",\"Fwd thread id\":");
-        out = put_u64(out, event->forward_thread);
+        out = TP_PUT(out, ",\"Sequence number\":");
+        out = tp_put_u64(out, (uint64_t)event->sequence);
+        out = TP_PUT(out, ",\"Fwd thread id\":");
+        out = tp_put_u64(out, event->forward_thread);
     }
-    out = PUT(out, ",\"Record function id\":");
-    out = put_u64(out, event->id);
+    out = TP_PUT(out, ",\"Record function id\":");
+    out = tp_put_u64(out, event->id);
+    if (event->input_count > 0) {
+        tp_sink_advance(chrome->sink, (size_t)(out - begin));
+        tp_chrome_write_inputs(chrome->sink, event);
+        begin = out = tp_sink_reserve(chrome->sink, EVENT_ROOM);
+    }
     if (event->flags & TP_EVENT_UNFINISHED)
-        out = PUT(out, ",\"finished\":false");
-    out = PUT(out, ",\"Ev Idx\":");
-    out = put_u64(out, event->index);
-    out = PUT(out, "}}");
+        out = TP_PUT(out, ",\"finished\":false");
+    out = TP_PUT(out, ",\"Ev Idx\":");
+    out = tp_put_u64(out, event->index);
+    out = TP_PUT(out, "}}");
     tp_sink_advance(chrome->sink, (size_t)(out - begin));
 }
 
 static void write_flow(struct chrome *chrome, bool start, uint64_t id, uint64_t tid, uint64_t ts_ns)
 {
     char *begin = tp_sink_reserve(chrome->sink, EVENT_ROOM);
-    char *out = start ? PUT(begin, ",\n{\"ph\":\"s\",\"id\":") : PUT(begin, ",\n{\"ph\":\"f\",\"id\":");
-    out = put_u64(out, id);
+    char *out = start ? TP_PUT(begin, ",\n{\"ph\":\"s\",\"id\":") : TP_PUT(begin, ",\n{\"ph\":\"f\",\"id\":");
+    out = tp_put_u64(out, id);
     out = put_place(out, chrome->report->identity->pid, tid);
-    out = put_us(out, since_base(chrome, ts_ns));
-    out = PUT(out, ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"");
-    out = start ? PUT(out, "}") : PUT(out, ",\"bp\":\"e\"}");
+    out = tp_put_us(out, since_base(chrome, ts_ns));
+    out = TP_PUT(out, ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"");
+    out = start ? TP_PUT(out, "}") : TP_PUT(out, ",\"bp\":\"e\"}");
     tp_sink_advance(chrome->sink, (size_t)(out - begin));
 }
 

@@ -266,6 +266,7 @@ void tp_chrome_write_tail(struct tp_json *json, const struct tp_cycle_report *re
     tp_json_u64_member(json, "shown", shown);
     tp_json_u64_member(json, "unfinished", counts->unfinished);
     tp_json_u64_member(json, "names_cut", counts->names_cut);
+    tp_json_u64_member(json, "inputs_cut", counts->inputs_cut);
     tp_json_u64_member(json, "damaged", counts->damaged);
     tp_json_key(json, "partial");
     tp_json_bool(json, report->partial);

@@ -405,6 +405,7 @@ static void add_counts(struct tp_model_counts *sum, const struct tp_model_counts
     sum->lost += counts->lost;
     sum->unfinished += counts->unfinished;
     sum->names_cut += counts->names_cut;
+    sum->inputs_cut += counts->inputs_cut;
     sum->damaged += counts->damaged;
     sum->segments += counts->segments;
 }

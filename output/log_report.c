@@ -14,8 +14,8 @@
 struct tp_report_totals tp_report_totals(const struct tp_run_report *run)
 {
     const struct tp_model_counts *left_out = &run->left_out;
-    struct tp_report_totals totals = {left_out->kept,       left_out->lost,      run->left_out_lost_before,
-                                      left_out->unfinished, left_out->names_cut, left_out->damaged};
+    struct tp_report_totals totals = {left_out->kept,      left_out->lost,       run->left_out_lost_before, left_out->unfinished,
+                                      left_out->names_cut, left_out->inputs_cut, left_out->damaged};
     for (size_t i = 0; i < run->cycle_count; i++) {
         const struct tp_report_cycle *cycle = &run->cycles[i];
         totals.kept += cycle->counts.kept;
@@ -23,6 +23,7 @@ struct tp_report_totals tp_report_totals(const struct tp_run_report *run)
         totals.lost_before += cycle->lost_before;
         totals.unfinished += cycle->counts.unfinished;
         totals.names_cut += cycle->counts.names_cut;
+        totals.inputs_cut += cycle->counts.inputs_cut;
         totals.damaged += cycle->counts.damaged;
     }
     return totals;
@@ -189,6 +190,9 @@ static void put_loss(struct tp_text *text, const struct tp_run_report *run)
     if (totals.names_cut)
         tp_text_format(text, "      %llu of the kept ones have a name that was too long and is cut\n",
                        (unsigned long long)totals.names_cut);
+    if (totals.inputs_cut)
+        tp_text_format(text, "      %llu of the kept ones had more inputs than could be kept; some are left out\n",
+                       (unsigned long long)totals.inputs_cut);
     if (totals.damaged)
         tp_text_format(text, "      %llu blocks of records could not be read; what they held is not counted above\n",
                        (unsigned long long)totals.damaged);

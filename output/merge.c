@@ -8,6 +8,7 @@ static const uint16_t least_words[256] = {
     [TP_RECORD_NONE] = TP_RECORD_MAX_WORDS + 1,
     [TP_RECORD_BEGIN] = TP_BEGIN_WORDS,
     [TP_RECORD_LOSS] = TP_LOSS_WORDS,
+    [TP_RECORD_INPUTS] = TP_INPUTS_WORDS,
 };
 
 static bool sound(const uint64_t *at, size_t room, uint64_t last_time)

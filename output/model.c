@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "inputs.h"
 #include "merge.h"
 #include "ranges.h"
 #include "segment.h"
@@ -22,7 +23,7 @@ struct tp_model {
     struct tp_ranges ranges;
     struct tp_segment segment;
     struct tp_range_text *texts; /* that events of the segment use */
-    uint64_t unfinished, names_cut; /* in the segment */
+    uint64_t unfinished, names_cut, inputs_cut; /* in the segment */
     uint64_t next_index;
     struct tp_model_thread *threads;
     size_t thread_count;
@@ -51,8 +52,9 @@ static int deliver(struct tp_model *model)
         model->counts->kept += segment->count;
         model->counts->unfinished += model->unfinished;
         model->counts->names_cut += model->names_cut;
+        model->counts->inputs_cut += model->inputs_cut;
     }
-    model->unfinished = model->names_cut = 0;
+    model->unfinished = model->names_cut = model->inputs_cut = 0;
     segment->count = 0;
     tp_ranges_free_texts(&model->ranges, model->texts);
     model->texts = NULL;
@@ -83,17 +85,28 @@ static struct tp_event *add_event(struct tp_model *model, const struct tp_range 
     event->forward_thread = range->forward_thread;
     event->id = range->id;
     event->thread = &range->thread->cursor.info;
+    bool whole = range->inputs && range->inputs_here == range->input_words;
+    event->inputs = whole ? (const uint64_t *)range->inputs->chars : NULL;
+    event->input_words = whole ? range->input_words : 0;
+    event->input_count = whole ? range->input_count : 0;
     model->unfinished += (event->flags & TP_EVENT_UNFINISHED) != 0;
     model->names_cut += (event->flags & TP_EVENT_NAME_CUT) != 0;
+    model->inputs_cut += (event->flags & TP_EVENT_INPUTS_CUT) != 0;
     return event;
+}
+
+static void keep_for_segment(struct tp_model *model, struct tp_range_text *text)
+{
+    text->next = model->texts;
+    model->texts = text;
 }
 
 static int let_go(struct tp_model *model, struct tp_range *range)
 {
-    if (TP_UNLIKELY(range->text != NULL)) {
-        range->text->next = model->texts;
-        model->texts = range->text;
-    }
+    if (TP_UNLIKELY(range->text != NULL))
+        keep_for_segment(model, range->text);
+    if (range->inputs)
+        keep_for_segment(model, range->inputs);
     if (range->thread->newest == range)
         range->thread->newest = NULL;
     tp_ranges_close(&model->ranges, range);
@@ -182,13 +195,21 @@ static bool wraps_backward(const struct tp_model *model, const struct tp_range *
     return bytes >= sizeof WRAPPER - 1 && memcmp(name, WRAPPER, sizeof WRAPPER - 1) == 0;
 }
 
+/* NULL: memory is out, or the segment's taker failed. */
+static struct tp_range_text *take_text(struct tp_model *model, size_t bytes, int *ret_failed)
+{
+    struct tp_range_text *text = tp_ranges_take_text(&model->ranges, bytes);
+    if (!text && !(*ret_failed = deliver(model))) /* gives back the texts of the segment */
+        text = tp_ranges_take_text(&model->ranges, bytes);
+    return text;
+}
+
 static struct tp_range_text *copy_text(struct tp_model *model, const struct tp_begin *begin, int *ret_failed)
 {
-    const char *chars = tp_begin_text(begin);
-    struct tp_range_text *text = tp_ranges_copy_text(&model->ranges, chars, begin->text_bytes);
-    if (!text && !(*ret_failed = deliver(model))) /* gives back the texts of the segment */
-        text = tp_ranges_copy_text(&model->ranges, chars, begin->text_bytes);
-    if (!text && !*ret_failed)
+    struct tp_range_text *text = take_text(model, begin->text_bytes, ret_failed);
+    if (text)
+        memcpy(text->chars, tp_begin_text(begin), begin->text_bytes);
+    else if (!*ret_failed)
         *ret_failed = -ENOMEM;
     return text;
 }
@@ -220,6 +241,8 @@ static int on_begin(struct tp_model *model, struct tp_model_thread *thread, cons
     range->up = range->above = NULL;
     range->thread = thread;
     range->text = text;
+    range->inputs = NULL;
+    range->input_count = range->input_words = range->inputs_here = 0;
     range->text_bytes = text ? begin->text_bytes : 0;
     range->name_id = text ? 0 : begin->name;
     range->scope = begin->scope;
@@ -252,6 +275,41 @@ static int on_begin(struct tp_model *model, struct tp_model_thread *thread, cons
     return 0;
 }
 
+/* Behind the begin of their range, in its thread. */
+static int on_inputs(struct tp_model *model, struct tp_model_thread *thread, const struct tp_inputs *inputs)
+{
+    struct tp_range *range = thread->newest;
+    if (!range || range->key != tp_record_key(inputs->head)) /* it began before the window */
+        return 0;
+    if (inputs->offset && !range->inputs && range->flags & TP_EVENT_INPUTS_CUT) /* no memory for the first part */
+        return 0;
+    size_t words = tp_record_words(inputs->head) - TP_INPUTS_WORDS;
+    if (inputs->words > TP_INPUTS_ITEMS_MAX || inputs->count > TP_INPUTS_COUNT_MAX ||
+        inputs->offset != range->inputs_here || words > (size_t)inputs->words - inputs->offset ||
+        (inputs->offset && (inputs->words != range->input_words || inputs->count != range->input_count)) ||
+        (range->inputs && !inputs->offset))
+        return TP_MERGE_DAMAGED;
+    if (inputs->flags & TP_INPUTS_CUT)
+        range->flags |= TP_EVENT_INPUTS_CUT;
+    if (!inputs->offset) {
+        int failed = 0;
+        range->inputs = take_text(model, inputs->words * sizeof(uint64_t), &failed);
+        if (!range->inputs) {
+            range->flags |= TP_EVENT_INPUTS_CUT;
+            return failed;
+        }
+        range->input_count = inputs->count;
+        range->input_words = inputs->words;
+    }
+    uint64_t *items = (uint64_t *)range->inputs->chars;
+    memcpy(items + inputs->offset, inputs + 1, words * sizeof *items);
+    range->inputs_here = (uint16_t)(inputs->offset + words);
+    if (range->inputs_here < inputs->words || tp_inputs_sound(items, inputs->words, inputs->count))
+        return 0;
+    range->inputs_here = 0; /* nothing is shown of them */
+    return TP_MERGE_DAMAGED;
+}
+
 static void on_loss(struct tp_model *model, struct tp_model_thread *thread, const struct tp_loss *loss)
 {
     thread->newest = NULL; /* what followed it is not known */
@@ -269,6 +327,8 @@ static int take_record(void *context, struct tp_cursor *cursor)
         return on_begin(model, thread, (const struct tp_begin *)record);
     case TP_RECORD_END:
         return on_end(model, thread, record);
+    case TP_RECORD_INPUTS:
+        return on_inputs(model, thread, (const struct tp_inputs *)record);
     case TP_RECORD_LOSS:
         on_loss(model, thread, (const struct tp_loss *)record);
         return 0;

@@ -88,10 +88,11 @@ struct tp_range *tp_ranges_any(const struct tp_ranges *ranges, size_t *bucket)
 
 #define CLASS_BYTES(size_class) ((size_t)64 << (size_class))
 
-_Static_assert(CLASS_BYTES(TP_TEXT_CLASSES - 1) >= sizeof(struct tp_range_text) + (TP_RECORD_MAX_WORDS - TP_BEGIN_WORDS) * 8,
-               "the largest class holds the longest text");
+_Static_assert(CLASS_BYTES(TP_TEXT_CLASSES - 1) >= sizeof(struct tp_range_text) + TP_INPUTS_ITEMS_MAX * 8 &&
+                   TP_INPUTS_ITEMS_MAX > TP_RECORD_MAX_WORDS,
+               "the largest class holds all inputs, and the longest text");
 
-struct tp_range_text *tp_ranges_copy_text(struct tp_ranges *ranges, const char *chars, size_t bytes)
+struct tp_range_text *tp_ranges_take_text(struct tp_ranges *ranges, size_t bytes)
 {
     uint32_t size_class = 0;
     while (CLASS_BYTES(size_class) < sizeof(struct tp_range_text) + bytes)
@@ -102,7 +103,6 @@ struct tp_range_text *tp_ranges_copy_text(struct tp_ranges *ranges, const char *
     else if (!(text = tp_arena_alloc(ranges->arena, CLASS_BYTES(size_class))))
         return NULL;
     text->size_class = size_class;
-    memcpy(text->chars, chars, bytes);
     return text;
 }
 

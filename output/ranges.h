@@ -7,18 +7,19 @@
 
 #include "model.h"
 
-/* A name's own text: kept while its range is open and until the segment with its event is delivered. */
+/* A name's own text, or a range's inputs: kept while its range is open and until the segment with its event is delivered. */
 struct tp_range_text {
     struct tp_range_text *next;
     uint32_t size_class;
-    char chars[];
+    _Alignas(8) char chars[];
 };
 
 struct tp_range {
     struct tp_range *up, *above; /* the range around it on its thread, the one inside it; NULL if apart */
     struct tp_range *chain;      /* of the hash: newest first; of free ones */
     struct tp_model_thread *thread;
-    struct tp_range_text *text; /* or NULL */
+    struct tp_range_text *text;   /* or NULL */
+    struct tp_range_text *inputs; /* or NULL */
     uint64_t key;
     uint64_t start_ns; /* the thread's stamp */
     uint64_t clock_ns; /* what the clock said */
@@ -27,11 +28,13 @@ struct tp_range {
     int64_t sequence;
     uint64_t forward_thread, id;
     uint32_t name_id, text_bytes, depth;
+    uint16_t input_count, input_words;
+    uint16_t inputs_here; /* of the words */
     uint8_t scope;
     uint8_t flags; /* enum tp_event_flag; TP_EVENT_ASYNC from the begin on: it stands apart from its thread's stack */
 };
 
-#define TP_TEXT_CLASSES 6 /* 64, 128, ... 2048 bytes with the head */
+#define TP_TEXT_CLASSES 8 /* 64, 128, ... 8192 bytes with the head */
 
 struct tp_ranges {
     struct tp_arena *arena;
@@ -55,7 +58,7 @@ struct tp_range *tp_ranges_find(const struct tp_ranges *ranges, uint64_t key, co
 struct tp_range *tp_ranges_any(const struct tp_ranges *ranges, size_t *bucket);
 
 /* NULL: memory is out. */
-struct tp_range_text *tp_ranges_copy_text(struct tp_ranges *ranges, const char *chars, size_t bytes);
+struct tp_range_text *tp_ranges_take_text(struct tp_ranges *ranges, size_t bytes);
 void tp_ranges_free_texts(struct tp_ranges *ranges, struct tp_range_text *list);
 
 #endif

@@ -164,6 +164,7 @@ static void put_counts(struct tp_json *json, const struct tp_report_totals *tota
     tp_json_close_object(json);
     tp_json_u64_member(json, "unfinished", totals->unfinished);
     tp_json_u64_member(json, "names_cut", totals->names_cut);
+    tp_json_u64_member(json, "inputs_cut", totals->inputs_cut);
     tp_json_u64_member(json, "damaged_blocks", totals->damaged);
 }
 

@@ -109,7 +109,7 @@ START_TEST(head_and_tail)
     ck_assert_int_eq(json_integer_value(json_object_get(distributed, "rank")), 0);
     ck_assert_int_eq(json_integer_value(json_object_get(distributed, "world_size")), 1);
     const json_t *tprof = json_object_get(trace, "tprof");
-    check_keys(tprof, "format,version,cycle,kept,lost,shown,unfinished,names_cut,damaged,partial,why,complete_from_ns,"
+    check_keys(tprof, "format,version,cycle,kept,lost,shown,unfinished,names_cut,inputs_cut,damaged,partial,why,complete_from_ns,"
                       "window,clock,boot_id,pid,steps");
     ck_assert_int_eq(json_integer_value(json_object_get(tprof, "lost")), 7);
     ck_assert(json_is_true(json_object_get(tprof, "partial")));

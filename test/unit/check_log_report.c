@@ -112,6 +112,7 @@ START_TEST(losses_and_their_reasons)
     sample.cycles[0].lost_before = 200;
     sample.cycles[0].counts.unfinished = 3;
     sample.cycles[0].counts.names_cut = 4;
+    sample.cycles[0].counts.inputs_cut = 5;
     sample.cycles[0].counts.damaged = 1;
     const char *text = printed();
     assert_says(text, "lost: 250 of 1000 operators and ranges (25.00 %); 200 let go");
@@ -119,6 +120,7 @@ START_TEST(losses_and_their_reasons)
     assert_says(text, "50 found no free room");
     assert_says(text, "3 of the kept ones had no end");
     assert_says(text, "4 of the kept ones have a name");
+    assert_says(text, "5 of the kept ones had more inputs");
     assert_says(text, "1 blocks of records could not be read");
     assert_silent(text, "nothing");
     sample.cycles[0].lost_before = 0;
