@@ -75,14 +75,19 @@ int tp_torch_abi_attach(struct tp_torch_abi *abi, struct tp_error *error)
         memcpy((char *)abi + names[i].offset, &function, sizeof function);
     }
     abi->library = library;
-    return tp_torch_calibrate(abi, library, error);
+    return tp_torch_calibrate(abi, error);
 }
 
 uint64_t tp_torch_abi_add(const struct tp_torch_abi *abi, void *(*start)(void **, const void *),
-                          void (*end)(const void *, void *), uint32_t scopes, bool needs_ids)
+                          void (*end)(const void *, void *), uint32_t scopes, uint32_t needs)
 {
     struct tp_record_function_callback callback = {
-        .start = start, .end = end, .sampling_probability = 1.0, .needs_ids = needs_ids};
+        .start = start,
+        .end = end,
+        .sampling_probability = 1.0,
+        .needs_inputs = (needs & TP_TORCH_NEED_INPUTS) != 0,
+        .needs_ids = (needs & TP_TORCH_NEED_IDS) != 0,
+    };
     for (unsigned scope = 0; scope < sizeof callback.scopes; scope++)
         callback.scopes[scope] = scopes >> scope & 1;
     return abi->add_global_callback(callback);

@@ -9,6 +9,7 @@
 
 #include "../../agent/base.h"
 #include "../../agent/error.h"
+#include "abi_inputs.h"
 
 /* at::RecordFunctionCallback (ATen/record_function.h), passed by value. */
 struct tp_record_function_callback {
@@ -35,16 +36,23 @@ struct tp_torch_abi {
     bool (*is_async)(const void *record_function);
     uint64_t (*current_thread_id)(void);
     struct tp_record_function_offsets at;
+    struct tp_torch_inputs inputs;
+    uint32_t needs; /* enum tp_torch_need: what our observation asks for */
 };
 
 /* On the thread that loaded PyTorch, before any operator ran. -errno with error set: nothing of ours stays registered. */
 int tp_torch_abi_attach(struct tp_torch_abi *abi, struct tp_error *error);
 
-/* Finds abi->at; the functions are set. -ENOTSUP with error set. */
-int tp_torch_calibrate(struct tp_torch_abi *abi, void *library, struct tp_error *error);
+/* Finds abi->at; the functions and the library are set. -ENOTSUP with error set. */
+int tp_torch_calibrate(struct tp_torch_abi *abi, struct tp_error *error);
+
+/* Finds abi->inputs. -ENOTSUP with error set: they are not known, and all else goes on. */
+int tp_torch_calibrate_inputs(struct tp_torch_abi *abi, struct tp_error *error);
+
+enum tp_torch_need { TP_TORCH_NEED_IDS = 1, TP_TORCH_NEED_INPUTS = 2 };
 
 uint64_t tp_torch_abi_add(const struct tp_torch_abi *abi, void *(*start)(void **, const void *),
-                          void (*end)(const void *, void *), uint32_t scopes, bool needs_ids);
+                          void (*end)(const void *, void *), uint32_t scopes, uint32_t needs);
 
 static inline uint64_t tp_torch_word(const void *record_function, uint16_t offset)
 {

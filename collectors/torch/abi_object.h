@@ -14,6 +14,7 @@
 
 #include "../../agent/base.h"
 #include "../../agent/error.h"
+#include "abi_inputs.h"
 
 #define TP_TORCH_IMAGE_WORDS 64
 #define TP_TORCH_SELF_MAX 8
@@ -28,6 +29,7 @@ struct tp_torch_image {
     uint16_t count; /* 32 bits: how many callbacks it has */
     uint16_t start; /* the callback's start function; behind it its end function */
     uint16_t scope; /* 8 bits */
+    uint16_t needs_inputs; /* 8 bits: 1 if a callback asked for inputs; 0: the place is not known, as it was not needed */
     uint16_t selves;
     struct {
         uint16_t at, to; /* a pointer that points into the thing itself */
@@ -50,13 +52,6 @@ struct tp_torch_object {
 static inline uint32_t tp_torch_u32(const void *thing, uint16_t offset)
 {
     uint32_t value;
-    memcpy(&value, (const char *)thing + offset, sizeof value);
-    return value;
-}
-
-static inline void *tp_torch_pointer(const void *thing, uint16_t offset)
-{
-    void *value;
     memcpy(&value, (const char *)thing + offset, sizeof value);
     return value;
 }

@@ -52,17 +52,17 @@ static int64_t sentinel(int probe)
     return INT64_C(0x7470726f66000000) + probe * 4099;
 }
 
-static const char *probe(const struct tp_torch_abi *abi, void *library, uint64_t images[PROBES][SCRATCH_WORDS])
+static const char *probe(const struct tp_torch_abi *abi, uint64_t images[PROBES][SCRATCH_WORDS])
 {
     void (*construct)(void *, uint8_t), (*before)(void *, struct name_variant, int64_t), (*end)(void *), (*destroy)(void *);
-    *(void **)&construct = dlsym(library, "_ZN2at14RecordFunctionC1ENS_11RecordScopeE");
-    *(void **)&before = dlsym(library, BEFORE);
-    *(void **)&end = dlsym(library, "_ZN2at14RecordFunction3endEv");
-    *(void **)&destroy = dlsym(library, "_ZN2at14RecordFunctionD1Ev");
-    const void *const *vtable = dlsym(library, "_ZTVN2at14RecordFunctionE");
+    *(void **)&construct = dlsym(abi->library, "_ZN2at14RecordFunctionC1ENS_11RecordScopeE");
+    *(void **)&before = dlsym(abi->library, BEFORE);
+    *(void **)&end = dlsym(abi->library, "_ZN2at14RecordFunction3endEv");
+    *(void **)&destroy = dlsym(abi->library, "_ZN2at14RecordFunctionD1Ev");
+    const void *const *vtable = dlsym(abi->library, "_ZTVN2at14RecordFunctionE");
     if (!construct || !before || !end || !destroy || !vtable)
         return "its RecordFunction has another interface";
-    uint64_t handle = tp_torch_abi_add(abi, on_start, on_end, 1u << PROBE_SCOPE, true);
+    uint64_t handle = tp_torch_abi_add(abi, on_start, on_end, 1u << PROBE_SCOPE, TP_TORCH_NEED_IDS);
     const char *problem = NULL;
     for (int i = 0; i < PROBES && !problem; i++) {
         _Alignas(64) uint64_t scratch[SCRATCH_WORDS];
@@ -109,12 +109,12 @@ static uint16_t find(uint64_t images[PROBES][SCRATCH_WORDS], bool ids)
     return found;
 }
 
-int tp_torch_calibrate(struct tp_torch_abi *abi, void *library, struct tp_error *error)
+int tp_torch_calibrate(struct tp_torch_abi *abi, struct tp_error *error)
 {
     static uint64_t images[PROBES][SCRATCH_WORDS];
     memset(&seen, 0, sizeof seen);
     seen.abi = abi;
-    const char *problem = probe(abi, library, images);
+    const char *problem = probe(abi, images);
     if (!problem) {
         abi->at.sequence = find(images, false);
         abi->at.id = find(images, true);

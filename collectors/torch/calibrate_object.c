@@ -125,6 +125,35 @@ static const char *take_image(struct tp_torch_image *image, const struct scratch
     return NULL;
 }
 
+/* In a list, and in an object made from it: without the need of inputs that one byte is 0. */
+static bool find_needs_inputs(const struct tp_torch_abi *abi, struct tp_torch_object *object)
+{
+    struct scratch without[2], range[2];
+    uint64_t handle = tp_torch_abi_add(abi, start, end, ALL_SCOPES, abi->needs & ~(uint32_t)TP_TORCH_NEED_INPUTS);
+    memset(without[0].bytes, fill[0], SCRATCH_BYTES);
+    tp_range_real.callbacks(without[0].bytes, SCOPE);
+    abi->remove_callback(handle);
+    object->callbacks.needs_inputs = find_byte(&without[0], 0, &callbacks[0], 1, object->callbacks.bytes);
+    if (!object->callbacks.needs_inputs)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        tp_torch_make(&object->callbacks, without[i].bytes, SCOPE, start, end);
+        without[i].bytes[object->callbacks.needs_inputs] = (unsigned char)i;
+        memset(range[i].bytes, fill[0], SCRATCH_BYTES);
+        tp_range_real.construct_from(range[i].bytes, without[i].bytes);
+    }
+    size_t bytes = 0;
+    for (size_t at = 0; at < SCRATCH_BYTES - MARGIN; at++)
+        if (is_written(&range[0], fill[0], at))
+            bytes = at + 1;
+    memset(range[0].bytes + abi->at.id, 0, 8); /* the one other difference */
+    memset(range[1].bytes + abi->at.id, 0, 8);
+    object->range.needs_inputs = find_byte(&range[0], 0, &range[1], 1, bytes);
+    for (int i = 0; i < 2; i++)
+        tp_range_real.destroy(range[i].bytes);
+    return object->range.needs_inputs != 0;
+}
+
 static const char *learn_callbacks(const struct tp_torch_abi *abi, struct tp_torch_object *object)
 {
     const struct tp_range_hooks *real = &tp_range_real;
@@ -140,7 +169,7 @@ static const char *learn_callbacks(const struct tp_torch_abi *abi, struct tp_tor
     object->has_callbacks = find_byte(&callbacks[0], 0, &callbacks[1], 0, empty);
     if (!object->has_callbacks)
         return "it is not known how it says that nobody observes";
-    uint64_t handle = tp_torch_abi_add(abi, start, end, ALL_SCOPES, true);
+    uint64_t handle = tp_torch_abi_add(abi, start, end, ALL_SCOPES, abi->needs);
     for (int i = 0; i < 3; i++) {
         memset(callbacks[i].bytes, fill[i % 2], SCRATCH_BYTES);
         real->callbacks(callbacks[i].bytes, i < 2 ? SCOPE : OTHER_SCOPE);
@@ -152,6 +181,8 @@ static const char *learn_callbacks(const struct tp_torch_abi *abi, struct tp_tor
     object->callbacks.scope = find_byte(&callbacks[0], SCOPE, &callbacks[2], OTHER_SCOPE, object->callbacks.bytes);
     if (!object->callbacks.scope || !tp_torch_is_observed(object, callbacks[0].bytes))
         return "the scope of its callbacks was not found";
+    if (abi->needs & TP_TORCH_NEED_INPUTS && !find_needs_inputs(abi, object))
+        return "it is not known how it says that inputs are needed";
     return NULL;
 }
 

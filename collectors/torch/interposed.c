@@ -103,10 +103,19 @@ static bool is_ours(uint8_t scope)
     return wants(active, scope) && object.is_enabled();
 }
 
+/* Inputs are handed over only where an observer asks for them: we do, as a callback of ours among the others' would. */
+static inline void ask_for_inputs(const struct tp_torch_image *image, void *thing)
+{
+    if (tp_torch_ranges.abi.needs & TP_TORCH_NEED_INPUTS && tp_hooks_active() & TP_HOOK_RECORD)
+        ((uint8_t *)thing)[image->needs_inputs] = 1;
+}
+
 static __attribute__((noinline)) void *callbacks_when_active(void *ret_callbacks, uint8_t scope)
 {
     tp_range_real.callbacks(ret_callbacks, scope);
-    if (!tp_torch_is_observed(&object, ret_callbacks) && is_ours(scope))
+    if (tp_torch_is_observed(&object, ret_callbacks))
+        ask_for_inputs(&object.callbacks, ret_callbacks);
+    else if (is_ours(scope))
         tp_torch_make(&object.callbacks, ret_callbacks, scope, start_of(scope), end_of_ours);
     return ret_callbacks;
 }
@@ -129,13 +138,17 @@ static void construct_from(void *range, void *list)
 static void construct(void *range, uint8_t scope)
 {
     tp_range_real.construct(range, scope);
+    if (!wants(tp_hooks_active(), scope))
+        return;
     /* An object without callbacks owns nothing yet: ours may be made over it. */
-    if (wants(tp_hooks_active(), scope) && tp_torch_u32(range, object.range.count) == 0 && is_ours(scope))
+    if (tp_torch_u32(range, object.range.count) != 0)
+        ask_for_inputs(&object.range, range);
+    else if (is_ours(scope))
         make_range(range, scope, start_of(scope));
 }
 
 static inline void begin_quick(void *range, const char *name, size_t bytes, int64_t sequence, uint64_t forward_thread,
-                               bool is_async)
+                               bool is_async, struct tp_torch_values inputs)
 {
     uint8_t scope = tp_torch_scope(&object.range, range);
     uint32_t active = tp_hooks_active();
@@ -152,6 +165,7 @@ static inline void begin_quick(void *range, const char *name, size_t bytes, int6
         .forward_thread = forward_thread,
         .scope = scope,
         .is_async = is_async,
+        .inputs = inputs,
     };
     tp_torch_record_begin(&what, active);
 }
@@ -170,7 +184,8 @@ static void before_quick(void *range, struct tp_range_name name, int64_t sequenc
     if (tp_torch_scope(&object.range, range) == TP_SCOPE_BACKWARD_FUNCTION &&
         !atomic_load_explicit(&tp_session.saw_backward, memory_order_relaxed) && tp_hooks_active())
         tp_torch_first_backward(range);
-    begin_quick(range, text, bytes, sequence, tp_torch_forward_thread(abi, range), abi->is_async(range));
+    begin_quick(range, text, bytes, sequence, tp_torch_forward_thread(abi, range), abi->is_async(range),
+                tp_torch_inputs_of(range));
 }
 
 /* After the start callbacks of the others, so that what those cost is not in our range. An id that none of them asked
@@ -240,16 +255,16 @@ static void destroy_and_free(void *range)
     tp_range_real.destroy_and_free(range);
 }
 
-static inline void run_quick(void *range, const void *schema, uint16_t key, uint64_t keys)
+static inline void run_quick(void *range, const void *schema, uint16_t key, uint64_t keys, struct tp_torch_values inputs)
 {
     const char *name = name_of(schema);
-    begin_quick(range, name, strlen(name), object.sequence_now(key, keys), 0, false);
+    begin_quick(range, name, strlen(name), object.sequence_now(key, keys), 0, false, inputs);
 }
 
 static void run(void *range, const void *schema, uint16_t key, uint64_t keys)
 {
     if (TP_LIKELY(is_quick(range)))
-        run_quick(range, schema, key, keys);
+        run_quick(range, schema, key, keys, (struct tp_torch_values){0});
     else
         tp_range_real.run(range, schema, key, keys);
 }
@@ -258,7 +273,9 @@ static void run_with_inputs(void *range, const void *schema, uint16_t key, uint6
                             uint64_t count)
 {
     if (is_quick(range))
-        run_quick(range, schema, key, keys);
+        run_quick(range, schema, key, keys,
+                  tp_torch_ranges.abi.needs & TP_TORCH_NEED_INPUTS ? (struct tp_torch_values){inputs, count}
+                                                                   : (struct tp_torch_values){0});
     else
         tp_range_real.run_with_inputs(range, schema, key, keys, inputs, count);
 }

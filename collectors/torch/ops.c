@@ -11,6 +11,7 @@
 #include "../../agent/log.h"
 #include "interposed.h"
 #include "ranges.h"
+#include "tensor.h"
 
 static struct tp_torch_abi *const abi = &tp_torch_ranges.abi;
 static uint64_t handles[TP_SCOPE_COUNT]; /* 0: not registered; under the session's lock */
@@ -56,8 +57,8 @@ static int observe(enum tp_observe what)
         bool user = scope == TP_SCOPE_USER_SCOPE;
         bool wanted = what == TP_OBSERVE_EVENTS || (user && what == TP_OBSERVE_MARKS);
         if (wanted && !handles[scope]) {
-            /* Ids are asked for, so that a trace can be joined with other observers' output of the same run. */
-            handles[scope] = tp_torch_abi_add(abi, begins[scope], user ? end_user : end, 1u << scope, true);
+            handles[scope] = tp_torch_abi_add(abi, begins[scope], user ? end_user : end, 1u << scope,
+                                              abi->needs);
         } else if (!wanted && handles[scope]) {
             abi->remove_callback(handles[scope]);
             handles[scope] = 0;
@@ -89,6 +90,11 @@ static int attach(const struct tp_settings *settings, struct tp_error *error)
         tp_error_set(error, "PyTorch", NULL, "cannot be observed");
         return failed;
     }
+    /* Ids are asked for, so that a trace can be joined with other observers' output of the same run. FLOPs are computed
+     * from inputs: as in torch, they bring those along. */
+    abi->needs = TP_TORCH_NEED_IDS;
+    if ((settings->record_shapes || settings->with_flops) && tp_tensor_attach(abi))
+        abi->needs |= TP_TORCH_NEED_INPUTS;
     tp_torch_ranges.overload_names = settings->experimental_config.capture_overload_names;
     tp_torch_ranges.step_range = settings->step.kind == TP_STEP_RANGE ? settings->step.name : NULL;
     choose_way(settings->hook);

@@ -15,6 +15,7 @@
 #include "../../agent/session.h"
 #include "../../agent/thread.h"
 #include "abi.h"
+#include "tensor.h"
 
 /* Set at attach; only read after that, but for what the first backward function shows. */
 struct tp_torch_ranges {
@@ -47,6 +48,7 @@ struct tp_torch_begin {
     uint64_t forward_thread;
     uint8_t scope;
     bool is_async;
+    struct tp_torch_values inputs; /* none where they are not recorded */
 };
 
 static inline struct tp_thread *tp_torch_recording_thread(uint32_t active)
@@ -77,8 +79,13 @@ static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint
     }
     if (TP_UNLIKELY(what->is_async))
         flags |= TP_BEGIN_ASYNC;
-    uint64_t time = tp_clock_now();
-    uint64_t *at = tp_ring_reserve_begin(thread, words, time);
+    const struct tp_torch_inputs *inputs = &tp_torch_ranges.abi.inputs;
+    const uint64_t *ahead = thread->next;
+    unsigned input_words = 0;
+    if (what->inputs.count > 0)
+        input_words = tp_tensor_write_ahead(inputs, what->record_function, &what->inputs, thread, words);
+    uint64_t time = tp_clock_now(); /* as late as can be: the operator's time is its own */
+    uint64_t *at = tp_ring_reserve_begin(thread, words + input_words, time);
     if (TP_UNLIKELY(!at))
         return;
     struct tp_begin *begin = (struct tp_begin *)at;
@@ -97,7 +104,19 @@ static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint
         at[words - 1] = 0; /* the padding */
         memcpy(rest, what->name, text_bytes);
     }
-    tp_ring_commit(thread, at + words);
+    if (input_words) {
+        if (TP_UNLIKELY(at != ahead)) /* in another chunk */
+            input_words = tp_tensor_write(inputs, what->record_function, &what->inputs, at + words, input_words);
+        tp_tensor_stamp(at + words, input_words, time);
+    }
+    tp_ring_commit(thread, at + words + input_words);
+}
+
+/* The inputs that stand in an object. */
+static inline struct tp_torch_values tp_torch_inputs_of(const void *record_function)
+{
+    const struct tp_torch_abi *abi = &tp_torch_ranges.abi;
+    return abi->needs & TP_TORCH_NEED_INPUTS ? tp_torch_values(&abi->inputs, record_function) : (struct tp_torch_values){0};
 }
 
 static inline void tp_torch_record_end(const void *record_function, uint32_t active, uint64_t time)
@@ -137,6 +156,7 @@ static inline void tp_torch_begin(const void *record_function, unsigned scope)
         .forward_thread = tp_torch_forward_thread(abi, record_function),
         .scope = (uint8_t)scope,
         .is_async = abi->is_async(record_function),
+        .inputs = tp_torch_inputs_of(record_function),
     };
     if (TP_UNLIKELY(tp_torch_ranges.overload_names))
         what.name = tp_torch_with_overload(record_function, what.name, buffer, sizeof buffer);

@@ -120,7 +120,7 @@ static const struct {
     {"TPROF_USE_GZIP", "0", NULL},
     {"TPROF_GZIP_LEVEL", "9", NULL},
     {"TPROF_USE_PYTHON_EXPORT", "1", NULL},
-    {"TPROF_RECORD_SHAPES", "1", "shapes are not in this build yet; the rest goes on"},
+    {"TPROF_RECORD_SHAPES", "1", NULL},
     {"TPROF_PROFILE_MEMORY", "1", "allocations of tensors are not in this build yet; the rest goes on"},
     {"TPROF_WITH_STACK", "1", "Python stacks are not in this build yet; the rest goes on"},
     {"TPROF_WITH_FLOPS", "1", "FLOPs are not in this build yet; the rest goes on"},
