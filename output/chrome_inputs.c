@@ -117,15 +117,13 @@ static char *put_type(char *out, const struct tp_input *input, struct tp_input_c
     return out;
 }
 
-/* As a C++ stream that PyTorch has set up: whole numbers below 1e10 with a point behind them, else 17 digits. */
+/* As PyTorch prints it: a whole number that 64 bits hold with a point behind it, zero without a sign; else 17 digits. */
 static char *put_double(char *out, double value)
 {
-    bool whole = (fpclassify(value) == FP_NORMAL || value == 0) && fabs(value) < 1e10 && value == (double)(int64_t)value;
+    bool whole = fabs(value) < 0x1p63 && value == (double)(int64_t)value;
     if (!whole)
         return out + snprintf(out, NUMBER_ROOM, "%.17g", value);
-    if (signbit(value))
-        *out++ = '-';
-    out = tp_put_u64(out, (uint64_t)fabs(value));
+    out = put_i64(out, (int64_t)value);
     *out++ = '.';
     return out;
 }

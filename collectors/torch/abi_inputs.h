@@ -35,8 +35,11 @@ struct tp_torch_inputs {
     uint16_t inline_dimensions; /* up to how many lie in the object itself */
     uint16_t type;   /* 16 bits: number of the element type */
     uint16_t keys;   /* 64 bits: dispatch keys */
-    uint16_t symbolic;     /* a byte */
-    uint8_t symbolic_mask; /* that says that sizes are not numbers */
+    uint16_t flags;         /* a byte */
+    uint8_t symbolic;       /* in it: sizes are not numbers */
+    uint8_t answers_itself; /* in it: the class has a function of its own that gives sizes */
+    const void *functional; /* the virtual table of such a class: a wrapper that gives the sizes of what it holds; NULL */
+    uint16_t functional_value; /* where it holds that */
     uint64_t nested_keys, unstrided_keys;
     const void *undefined; /* the one tensor that is none */
     /* In c10::detail::ListImpl: address of the first IValue, behind the last; type of the elements. */
@@ -86,19 +89,33 @@ struct tp_torch_tensor {
     unsigned type;
 };
 
-/* False: it has no sizes that could be told, as torch.profiler sees it too (undefined, nested, symbolic sizes). A class
- * of the program that answers for its sizes itself is not asked: what the tensor was made with counts. */
+/* The tensor that gives the sizes. A class of the program is not asked: what the tensor was made with counts. */
+static inline const char *tp_torch_sized(const struct tp_torch_inputs *at, const char *tensor)
+{
+    for (int depth = 0; depth < 8 && at->functional && tp_torch_pointer(tensor, 0) == at->functional; depth++) {
+        const char *value = tp_torch_pointer(tensor, at->functional_value);
+        if (!value || value == at->undefined)
+            break;
+        tensor = value;
+    }
+    return tensor;
+}
+
+/* False: it has no sizes that could be told, as torch.profiler sees it too (undefined, nested, symbolic sizes). */
 static inline bool tp_torch_tensor(const struct tp_torch_inputs *at, const char *value, struct tp_torch_tensor *ret)
 {
     const char *tensor = tp_torch_pointer(value, 0);
     if (tensor == at->undefined || !tensor)
         return false;
     uint64_t keys = tp_torch_u64(tensor, at->keys);
-    if (TP_UNLIKELY(keys & at->nested_keys || (uint8_t)tensor[at->symbolic] & at->symbolic_mask))
+    uint8_t flags = (uint8_t)tensor[at->flags];
+    if (TP_UNLIKELY(keys & at->nested_keys || flags & at->symbolic))
         return false;
     uint16_t type;
     memcpy(&type, tensor + at->type, sizeof type);
     ret->type = type;
+    if (TP_UNLIKELY(flags & at->answers_itself))
+        tensor = tp_torch_sized(at, tensor);
     ret->dimensions = tp_torch_u64(tensor, at->sizes);
     const char *sizes = tensor + at->sizes + 8;
     size_t room = at->inline_dimensions;

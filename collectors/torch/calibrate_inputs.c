@@ -16,6 +16,7 @@
 #include "abi.h"
 
 #define TENSOR_WORDS 24 /* what is looked at of a tensor, of a list, of a RecordFunction */
+#define FUNCTIONAL_WORDS 40
 #define LIST_WORDS 8
 #define FUNCTION_WORDS 64
 #define VALUES_MAX 3
@@ -41,13 +42,19 @@ static struct {
     const char *(*backend_name)(uint8_t);
     void *const *(*tensor_type)(void); /* const std::shared_ptr<TensorType> & */
     const void *undefined;
+    /* May be missing. */
+    void (*to_functional)(void **, void *);
+    void *(*operator_new)(size_t);
+    const void *const *functional_table;
 } torch;
 
 static const struct {
     const char *linker_name;
     size_t offset;
+    bool needed;
 } names[] = {
-#define NAME(linker_name, member) {linker_name, (size_t)((char *)&torch.member - (char *)&torch)}
+#define OFFSET(member) (size_t)((char *)&torch.member - (char *)&torch)
+#define NAME(linker_name, member) {linker_name, OFFSET(member), true}
     NAME("aoti_torch_empty_strided", empty_strided),
     NAME("aoti_torch_new_tensor_handle", new_handle),
     NAME("aoti_torch_delete_tensor_object", delete_tensor),
@@ -64,14 +71,18 @@ static const struct {
     NAME("_ZN3c108toStringENS_16BackendComponentE", backend_name),
     NAME("_ZN3c1010TensorType3getEv", tensor_type),
     NAME("_ZN3c1019UndefinedTensorImpl10_singletonE", undefined),
+    {"_ZN2at17functionalization4impl20to_functional_tensorERKNS_6TensorE", OFFSET(to_functional), false},
+    {"_Znwm", OFFSET(operator_new), false},
+    {"_ZTVN2at23FunctionalTensorWrapperE", OFFSET(functional_table), false},
 #undef NAME
+#undef OFFSET
 };
 
 static bool find_names(void *library)
 {
     for (size_t i = 0; i < TP_COUNT(names); i++) {
         void *symbol = dlsym(library, names[i].linker_name);
-        if (!symbol)
+        if (!symbol && names[i].needed)
             return false;
         memcpy((char *)&torch + names[i].offset, &symbol, sizeof symbol);
     }
@@ -296,19 +307,42 @@ static unsigned bits_at(const struct image *image, size_t bit, unsigned count)
 
 /* Between element type and keys lie bits. Three fields stand side by side: how sizes are asked for (2 bits), whether they
  * are symbolic (1), how the class wants them to be asked for (2). Of a sparse tensor the outer ones are both 1, of a
- * strided one 0. A tensor with symbolic sizes cannot be made here. */
-static bool find_symbolic(struct tp_torch_inputs *at)
+ * strided one 0. A tensor with symbolic sizes cannot be made here. The first two are to lie in one byte. */
+static bool find_flags(struct tp_torch_inputs *at)
 {
     unsigned found = 0;
     for (size_t bit = ((size_t)at->type + 2) * 8; bit + 5 <= (size_t)at->keys * 8; bit++) {
         unsigned sparse = bits_at(&made[SPARSE_CPU].image, bit, 5);
         if (sparse == 9 && bits_at(&made[FLOAT_CPU].image, bit, 5) == 0 && bits_at(&made[FLOAT_META].image, bit, 5) == 0) {
-            at->symbolic = (uint16_t)((bit + 2) / 8);
-            at->symbolic_mask = (uint8_t)(1u << (bit + 2) % 8);
+            at->flags = (uint16_t)(bit / 8);
+            at->answers_itself = (uint8_t)(3u << bit % 8);
+            at->symbolic = (uint8_t)(4u << bit % 8);
             found++;
         }
     }
-    return found == 1;
+    return found == 1 && at->symbolic != 0;
+}
+
+/* torch.func.functionalize wraps tensors, and the sizes of the wrapper lag behind. Where this is not found they are what
+ * is shown. */
+static void find_functional(struct tp_torch_inputs *at)
+{
+    if (!torch.to_functional || !torch.operator_new || !torch.functional_table)
+        return;
+    const void *table = torch.functional_table + 2;
+    void *handle = torch.operator_new(sizeof(void *)); /* becomes an at::Tensor, deleted as one */
+    torch.to_functional(handle, made[FLOAT_META].handle);
+    struct image image;
+    take_image(&image, *(void **)handle, FUNCTIONAL_WORDS);
+    unsigned found = 0;
+    for (size_t w = TENSOR_WORDS - 2; w < image.count; w++)
+        if (image.words[w] == (uintptr_t)made[FLOAT_META].object) {
+            at->functional_value = (uint16_t)(w * 8);
+            found++;
+        }
+    if (found == 1 && image.words[0] == (uintptr_t)table)
+        at->functional = table;
+    torch.delete_tensor(handle);
 }
 
 /* The observer: copies the inputs of one operator, from the place where they are or from every one that fits. */
@@ -503,9 +537,10 @@ static const char *find_all(const struct tp_torch_abi *abi, struct tp_torch_inpu
         return "the place of its tensors' types was not found";
     if (!find_keys(at))
         return "the place of its tensors' dispatch keys was not found";
-    if (!find_symbolic(at))
+    if (!find_flags(at))
         return "the place of its tensors' flags was not found";
     at->undefined = torch.undefined;
+    find_functional(at);
     uint64_t handle = tp_torch_abi_add(abi, on_start, on_end, 1, TP_TORCH_NEED_INPUTS);
     const char *problem = find_values(abi, at);
     abi->remove_callback(handle);

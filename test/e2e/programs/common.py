@@ -1,7 +1,8 @@
 """What the programs share. They know nothing of tprof: deterministic, one thread within an operator, results in full.
 
 WINDOW=FILE runs torch.profiler over the middle third of the steps and writes its trace there; without it no profiler is
-started. WINDOW_ALL_THREADS=1 lets it see threads that were not started by the profiled one."""
+started. WINDOW_ALL_THREADS=1 lets it see threads that were not started by the profiled one, WINDOW_SHAPES=1 what operators are
+given."""
 import os
 import random
 
@@ -19,7 +20,8 @@ def seeded(seed=0):
 def _profiler():
     from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile
     config = _ExperimentalConfig(profile_all_threads=os.environ.get("WINDOW_ALL_THREADS") == "1")
-    return profile(activities=[ProfilerActivity.CPU], experimental_config=config)
+    return profile(activities=[ProfilerActivity.CPU], experimental_config=config,
+                   record_shapes=os.environ.get("WINDOW_SHAPES") == "1")
 
 
 def steps(count=STEPS):
