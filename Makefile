@@ -112,7 +112,7 @@ e2e: all drivers doubles ## the agent on a real PyTorch, and real readers of its
 	else echo 'e2e: skipped, $(TEST_PYTHON) has no torch and pytest (PYTHON=... names another)'; fi
 
 # A fake libtorch, and programs that are the whole agent over it.
-$(BUILD)/test/doubles/libtorch_cpu.so: $(BUILD)/test/doubles/fake_torch.o
+$(BUILD)/test/doubles/libtorch_cpu.so: $(BUILD)/test/doubles/fake_torch.o $(BUILD)/test/doubles/fake_tensors.o
 $(BUILD)/test/doubles/libtorch_python.so: $(BUILD)/test/doubles/fake_torch_python.o
 $(BUILD)/test/doubles/libtorch%.so:
 	$(call say,LD,$@)

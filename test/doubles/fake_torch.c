@@ -1,7 +1,7 @@
 #include "fake_torch.h"
+#include "fake_tensors.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static uint64_t last_handle;     /* under the lock */
 static _Atomic uint64_t last_id = 1, last_thread;
 static __thread uint64_t thread_id;
 
-static bool mode(const char *name)
+bool fake_torch_deviates(const char *name)
 {
     const char *chosen = getenv("FAKE_TORCH");
     return chosen && strcmp(chosen, name) == 0;
@@ -81,13 +81,13 @@ struct name_variant {
 
 _Static_assert(sizeof(struct object) == OBJECT_BYTES, "as in PyTorch 2.13");
 
-/* The members behind the name, as offsets: sequence number, a map (its first word points to its own last), outputs, the
+/* The members behind the name, as offsets: sequence number, inputs (where they are, how many), a map (its first word points to its own last), outputs, the
  * forward thread and the id. */
-enum member { SEQUENCE = 200, MAP = 224, MAP_BUCKET = 272, FORWARD_THREAD = 304, ID = 312 };
+enum member { SEQUENCE = 200, INPUTS = 208, MAP = 224, MAP_BUCKET = 272, FORWARD_THREAD = 304, ID = 312 };
 
 static size_t at(enum member member)
 {
-    return (size_t)member - (mode("shifted") ? 8 : 0);
+    return (size_t)member - (fake_torch_deviates("shifted") ? 8 : 0);
 }
 
 static void put(void *object, size_t offset, uint64_t word)
@@ -129,10 +129,11 @@ static void list_callbacks(struct step_callbacks *list, uint8_t scope)
     list->scope = scope;
     list->needs_inputs = list->needs_outputs = list->needs_ids = 0;
     const struct table *now = table;
-    for (int i = 0; i < now->count && list->count < MAX_PAIRS && !mode("silent"); i++)
+    for (int i = 0; i < now->count && list->count < MAX_PAIRS && !fake_torch_deviates("silent"); i++)
         if (now->callbacks[i].scopes[scope]) {
             list->inner[list->count].start = now->callbacks[i].start;
             list->inner[list->count++].end = now->callbacks[i].end;
+            list->needs_inputs |= now->callbacks[i].needs_inputs;
             list->needs_ids |= now->callbacks[i].needs_ids;
         }
 }
@@ -168,19 +169,19 @@ void *const vtable[4] __asm__("_ZTVN2at14RecordFunctionE") = {0, 0, (void *)dest
 static uint64_t next_id(void)
 {
     static _Atomic uint64_t hidden = UINT64_MAX; /* the complement of the last id */
-    return mode("hidden_counter") ? ~--hidden : last_id++;
+    return fake_torch_deviates("hidden_counter") ? ~--hidden : last_id++;
 }
 
 void construct_from(void *object, struct step_callbacks *from)
 {
     struct object *o = object;
-    memset(object, 0, mode("huge") ? 1024 : OBJECT_BYTES);
-    o->vptr = mode("no_vtable") ? (const void *)vtable : (const void *)(vtable + 2);
+    memset(object, 0, fake_torch_deviates("huge") ? 1024 : OBJECT_BYTES);
+    o->vptr = fake_torch_deviates("no_vtable") ? (const void *)vtable : (const void *)(vtable + 2);
     move_callbacks(&o->callbacks, from);
     put(object, at(MAP), (uintptr_t)object + at(MAP_BUCKET));
-    if (o->callbacks.needs_ids && !mode("no_ids"))
+    if (o->callbacks.needs_ids && !fake_torch_deviates("no_ids"))
         put(object, at(ID), next_id());
-    if (mode("restless")) {
+    if (fake_torch_deviates("restless")) {
         static uint64_t built;
         o->rest[26] = built += 7;
     }
@@ -198,13 +199,21 @@ void before(void *object, struct name_variant name, int64_t sequence)
     struct object *o = object;
     o->schema = name.is_schema ? name.schema : NULL;
     o->name = name.is_schema ? NULL : name.text;
-    if (!mode("no_sequence"))
+    if (!fake_torch_deviates("no_sequence"))
         put(object, at(SEQUENCE), (uint64_t)sequence);
     o->started = true;
     for (uint32_t i = 0; i < o->callbacks.count; i++) {
         void *context;
         o->callbacks.pairs[i].start(&context, object);
     }
+}
+
+static void put_inputs(void *object, const void *inputs, uint64_t count)
+{
+    if (fake_torch_deviates("no_inputs"))
+        return;
+    put(object, at(INPUTS), (uintptr_t)inputs);
+    put(object, at(INPUTS) + 8, count);
 }
 
 /* "bound" is a library whose calls do not leave it. */
@@ -223,7 +232,7 @@ void end(void *object)
 
 void destroy(void *object)
 {
-    if (mode("bound"))
+    if (fake_torch_deviates("bound"))
         end_inside(object);
     else
         end(object);
@@ -249,8 +258,7 @@ void run(void *object, const struct named *schema, uint16_t key, uint64_t keys)
 void run_with_inputs(void *object, const struct named *schema, uint16_t key, uint64_t keys, const void *inputs,
                      uint64_t count_of_inputs)
 {
-    (void)inputs;
-    (void)count_of_inputs;
+    put_inputs(object, inputs, count_of_inputs);
     run(object, schema, key, keys);
 }
 
@@ -300,8 +308,8 @@ const char *name_of(const void *object)
 {
     const struct object *o = object;
     if (o->schema)
-        return mode("nameless") ? "" : o->schema->text;
-    return mode("wrong_name") ? "something else" : o->name;
+        return fake_torch_deviates("nameless") ? "" : o->schema->text;
+    return fake_torch_deviates("wrong_name") ? "something else" : o->name;
 }
 
 bool is_async(const void *object) __asm__("_ZNK2at14RecordFunction7isAsyncEv");
@@ -319,7 +327,8 @@ uint64_t current_thread(void)
 }
 
 /* As the dispatcher does it: an operator that nobody observes has no object. */
-static void call_operator(const char *name, uint64_t keys, void (*body)(void *), void *argument)
+static void call_operator(const char *name, uint64_t keys, const struct fake_value *values, size_t given,
+                          void (*body)(void *), void *argument)
 {
     struct named schema = {name, strlen(name)};
     struct optional_callbacks optional;
@@ -331,23 +340,35 @@ static void call_operator(const char *name, uint64_t keys, void (*body)(void *),
     }
     _Alignas(16) char object[1024];
     construct_from(object, &optional.value);
-    run(object, &schema, 0, keys);
+    if (((struct object *)object)->callbacks.needs_inputs)
+        run_with_inputs(object, &schema, 0, keys, values, given);
+    else
+        run(object, &schema, 0, keys);
     if (body)
         body(argument);
     destroy(object);
 }
 
+void fake_torch_run_given(const char *name, const struct fake_value *values, size_t given)
+{
+    call_operator(name, 0, values, given, NULL, NULL);
+}
+
 void fake_torch_run(const char *name, uint8_t scope, int64_t sequence, uint64_t forward_thread, void (*body)(void *),
                     void *argument)
 {
+    size_t given;
+    const struct fake_value *values = fake_values(&given);
     if (scope == 0) {
-        call_operator(name, sequence < 0 ? 0 : (uint64_t)sequence, body, argument);
+        call_operator(name, sequence < 0 ? 0 : (uint64_t)sequence, values, given, body, argument);
         return;
     }
     _Alignas(16) char object[1024];
     construct(object, scope);
     if (forward_thread)
         put(object, at(FORWARD_THREAD), forward_thread);
+    if (((struct object *)object)->callbacks.needs_inputs)
+        put_inputs(object, values, given);
     if (((struct object *)object)->callbacks.count > 0)
         before(object, (struct name_variant){.bytes = strlen(name), .text = name}, sequence);
     if (body)

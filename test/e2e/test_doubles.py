@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from conftest import BUILD, CLEAN, COMMAND
+from traces import Trace
 
 PROGRAM = BUILD / "test" / "threads" / "threads"
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="make doubles has not been run")
@@ -92,3 +93,40 @@ def test_a_failed_calibration_is_one_line(tmp_path, deviation, why):
     assert re.fullmatch(f"tprof: PyTorch: operators cannot be observed in .*{why}.*; the program runs as if tprof were not there", line)
     assert callbacks == 0
     assert not (tmp_path / "out").exists()
+
+
+def shapes(folder):
+    """What each operator was given."""
+    (file,) = folder.glob("*.pt.trace.json.gz")
+    return [(e.args.get("Input Dims"), e.args.get("Input Strides"), e.args.get("Input type"), e.args.get("Concrete Inputs"))
+            for e in Trace(file).operators()]
+
+
+@pytest.mark.parametrize("deviation", [None, "shifted"])
+def test_a_value_of_each_tag(tmp_path, deviation):
+    """Of a tag that is not known nothing is looked at: those values hold addresses that are none."""
+    settings = {"FAKE_TORCH": deviation} if deviation else {}
+    operators, _, stderr = run(tmp_path, TPROF_SCHEDULE="always", TPROF_RECORD_SHAPES="1", TPROF_BUFFER_MB="256", **settings)
+    assert "not known" not in stderr
+    shown = {1: ("float", ""), 3: ("Scalar", "0.25"), 4: ("Scalar", "1.5-2.j"), 5: ("Scalar", "-7"), 7: ("Scalar", ""), 8: ("Scalar", ""),
+             9: ("Scalar", ""), 10: ("Scalar", "True"), 14: ("ScalarList", "[-7, -7]")}
+    tags = [1, *range(32)]
+    expected = ([[2, 3] if tag == 1 else [] for tag in tags], [[1, 2] if tag == 1 else [] for tag in tags],
+                [shown.get(tag, ("", ""))[0] for tag in tags], [shown.get(tag, ("", ""))[1] for tag in tags])
+    told = shapes(tmp_path)
+    assert len(told) > operators // 2
+    assert all(one == expected for one in told)
+    assert counts(tmp_path) == operators
+
+
+@pytest.mark.parametrize("deviation, why", [
+    ("no_inputs", "operators' inputs"), ("no_tensors", "cannot be made"), ("other_sizes", "sizes"), ("no_strides", "sizes"),
+    ("other_types", "types"), ("other_keys", "dispatch keys"), ("other_flags", "flags"), ("other_tags", "numbered"),
+    ("other_lists", "lists")])
+def test_without_shapes_operators_go_on(tmp_path, deviation, why):
+    operators, callbacks, stderr = run(tmp_path, TPROF_SCHEDULE="always", TPROF_RECORD_SHAPES="1", FAKE_TORCH=deviation)
+    (line,) = [line for line in stderr.splitlines() if "not known" in line]
+    assert re.fullmatch(f"tprof: PyTorch: shapes are not known in PyTorch .*: .*{why}.*; operators are recorded without them", line)
+    assert counts(tmp_path) == operators
+    assert callbacks == 10  # that of the calibration is gone
+    assert set(shapes(tmp_path)) == {(None, None, None, None)}
