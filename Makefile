@@ -78,7 +78,9 @@ $(BUILD)/tprof: $(call objects,$(TOOLS)) $(BUILD)/libcore.a
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(JANSSON) -pthread -ldl -lm
 
-$(BUILD)/test/unit/run: $(call objects,$(UNIT)) $(BUILD)/libcore.a
+# Of the collectors, what can be tested without PyTorch.
+UNIT_COLLECTORS := $(addprefix collectors/torch/,tensor.c abi.c calibrate.c calibrate_inputs.c)
+$(BUILD)/test/unit/run: $(call objects,$(UNIT) $(UNIT_COLLECTORS)) $(BUILD)/libcore.a
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(CHECK_LIBS) $(JANSSON) -pthread -ldl -lm
 

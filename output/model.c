@@ -196,17 +196,17 @@ static bool wraps_backward(const struct tp_model *model, const struct tp_range *
 }
 
 /* NULL: memory is out, or the segment's taker failed. */
-static struct tp_range_text *take_text(struct tp_model *model, size_t bytes, int *ret_failed)
+static struct tp_range_text *take_text(struct tp_model *model, size_t bytes, bool needed, int *ret_failed)
 {
-    struct tp_range_text *text = tp_ranges_take_text(&model->ranges, bytes);
+    struct tp_range_text *text = tp_ranges_take_text(&model->ranges, bytes, needed);
     if (!text && !(*ret_failed = deliver(model))) /* gives back the texts of the segment */
-        text = tp_ranges_take_text(&model->ranges, bytes);
+        text = tp_ranges_take_text(&model->ranges, bytes, needed);
     return text;
 }
 
 static struct tp_range_text *copy_text(struct tp_model *model, const struct tp_begin *begin, int *ret_failed)
 {
-    struct tp_range_text *text = take_text(model, begin->text_bytes, ret_failed);
+    struct tp_range_text *text = take_text(model, begin->text_bytes, true, ret_failed);
     if (text)
         memcpy(text->chars, tp_begin_text(begin), begin->text_bytes);
     else if (!*ret_failed)
@@ -293,7 +293,7 @@ static int on_inputs(struct tp_model *model, struct tp_model_thread *thread, con
         range->flags |= TP_EVENT_INPUTS_CUT;
     if (!inputs->offset) {
         int failed = 0;
-        range->inputs = take_text(model, inputs->words * sizeof(uint64_t), &failed);
+        range->inputs = take_text(model, inputs->words * sizeof(uint64_t), false, &failed);
         if (!range->inputs) {
             range->flags |= TP_EVENT_INPUTS_CUT;
             return failed;

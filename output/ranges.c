@@ -92,7 +92,12 @@ _Static_assert(CLASS_BYTES(TP_TEXT_CLASSES - 1) >= sizeof(struct tp_range_text) 
                    TP_INPUTS_ITEMS_MAX > TP_RECORD_MAX_WORDS,
                "the largest class holds all inputs, and the longest text");
 
-struct tp_range_text *tp_ranges_take_text(struct tp_ranges *ranges, size_t bytes)
+static bool is_scarce(const struct tp_arena *arena)
+{
+    return arena->limit && arena->mapped > arena->limit / 4 * 3;
+}
+
+struct tp_range_text *tp_ranges_take_text(struct tp_ranges *ranges, size_t bytes, bool needed)
 {
     uint32_t size_class = 0;
     while (CLASS_BYTES(size_class) < sizeof(struct tp_range_text) + bytes)
@@ -100,7 +105,8 @@ struct tp_range_text *tp_ranges_take_text(struct tp_ranges *ranges, size_t bytes
     struct tp_range_text *text = ranges->free_texts[size_class];
     if (text)
         ranges->free_texts[size_class] = text->next;
-    else if (!(text = tp_arena_alloc(ranges->arena, CLASS_BYTES(size_class))))
+    else if ((!needed && is_scarce(ranges->arena)) ||
+             !(text = tp_arena_alloc(ranges->arena, CLASS_BYTES(size_class))))
         return NULL;
     text->size_class = size_class;
     return text;

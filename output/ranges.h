@@ -57,8 +57,8 @@ struct tp_range *tp_ranges_find(const struct tp_ranges *ranges, uint64_t key, co
 /* Any one that is open, from this bucket on; NULL: none is left. */
 struct tp_range *tp_ranges_any(const struct tp_ranges *ranges, size_t *bucket);
 
-/* NULL: memory is out. */
-struct tp_range_text *tp_ranges_take_text(struct tp_ranges *ranges, size_t bytes);
+/* NULL: memory is out; of what can be done without, the last quarter of it is left alone. */
+struct tp_range_text *tp_ranges_take_text(struct tp_ranges *ranges, size_t bytes, bool needed);
 void tp_ranges_free_texts(struct tp_ranges *ranges, struct tp_range_text *list);
 
 #endif

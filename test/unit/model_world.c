@@ -77,6 +77,8 @@ static int segment(void *context, const struct tp_event *events, size_t count)
         *info = *events[i].thread;
         event->thread = info;
         event->name = strndup(events[i].name, events[i].name_bytes);
+        if (events[i].inputs)
+            event->inputs = memcpy(malloc(events[i].input_words * 8 + 1), events[i].inputs, events[i].input_words * 8);
     }
     return 0;
 }
@@ -106,6 +108,7 @@ void world_free(struct world *world)
 {
     for (size_t i = 0; i < world->event_count; i++) {
         free((void *)world->events[i].name);
+        free((void *)world->events[i].inputs);
         free((void *)world->events[i].thread);
     }
     free(world->events);
