@@ -284,7 +284,7 @@ static int on_inputs(struct tp_model *model, struct tp_model_thread *thread, con
     if (inputs->offset && !range->inputs && range->flags & TP_EVENT_INPUTS_CUT) /* no memory for the first part */
         return 0;
     size_t words = tp_record_words(inputs->head) - TP_INPUTS_WORDS;
-    if (inputs->words > TP_INPUTS_ITEMS_MAX || inputs->count > TP_INPUTS_COUNT_MAX ||
+    if (!inputs->count || inputs->words > TP_INPUTS_ITEMS_MAX || inputs->count > TP_INPUTS_COUNT_MAX ||
         inputs->offset != range->inputs_here || words > (size_t)inputs->words - inputs->offset ||
         (inputs->offset && (inputs->words != range->input_words || inputs->count != range->input_count)) ||
         (range->inputs && !inputs->offset))

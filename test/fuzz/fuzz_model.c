@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../output/inputs.h"
 #include "../../output/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -82,6 +83,9 @@ static int segment(void *context, const struct tp_event *events, size_t count)
         const struct tp_event *event = &events[i];
         if (memchr(event->name, '\n', event->name_bytes)) /* reads all of it */
             newlines++;
+        if ((event->inputs != NULL) != (event->input_count > 0 || event->input_words > 0) ||
+            (event->inputs && !tp_inputs_sound(event->inputs, event->input_words, event->input_count)))
+            abort();
         bool async = event->flags & TP_EVENT_ASYNC;
         if (event->end_ns <= event->start_ns || event->self_ns > event->end_ns - event->start_ns ||
             event->thread->serial - 1 >= THREADS || strlen(event->thread->name) > 15 ||

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -219,6 +220,105 @@ START_TEST(fields_of_an_operator)
 END_TEST
 
 /* C07 in the file itself: text of ts and dur is exact where a double would not be. */
+static uint64_t double_word(double value)
+{
+    uint64_t word;
+    memcpy(&word, &value, sizeof word);
+    return word;
+}
+
+static void check_arg(const json_t *event, const char *key, const char *expected)
+{
+    char *text = json_dumps(json_object_get(json_object_get(event, "args"), key), JSON_COMPACT);
+    ck_assert_str_eq(text, expected);
+    free(text);
+}
+
+/* How PyTorch 2.13 prints each: test/e2e/test_inputs.py compares them. */
+static const struct {
+    double value;
+    const char *text;
+} doubles[] = {
+    {0, "0."},     {-0.0, "0."},          {2, "2."},           {-3, "-3."},         {1.5, "1.5"},
+    {0.1, "0.10000000000000001"}, {1e-12, "9.9999999999999998e-13"}, {1e12, "1000000000000."}, {1e20, "1e+20"},
+    {-9223372036854775808.0, "-9.2233720368547758e+18"}, {5e-324, "4.9406564584124654e-324"},
+    {INFINITY, "inf"}, {-INFINITY, "-inf"},
+};
+
+START_TEST(inputs_of_an_operator)
+{
+    const uint64_t items[] = {
+        tp_input_word(TP_INPUT_TENSOR, 6, 2, TP_INPUT_CONTIGUOUS, 0), 4 | UINT64_C(5) << 32,
+        TP_INPUT_UNDEFINED,
+        tp_input_word(TP_INPUT_TENSORS, 0, 0, 0, 2),
+        tp_input_word(TP_INPUT_TENSOR, 4, 1, 0, 0), 3, 7,
+        tp_input_word(TP_INPUT_TENSOR, 4, 0, TP_INPUT_CONTIGUOUS, 0),
+        tp_input_word(TP_INPUT_TENSORS, 0, 0, TP_INPUT_LONG, 40),
+        tp_input_word(TP_INPUT_SCALARS, 0, 0, 0, 3),
+        tp_input_word(TP_INPUT_INT, 0, 0, 0, (uint32_t)-1), tp_input_word(TP_INPUT_BOOL, 0, 0, 0, 1),
+        TP_INPUT_DOUBLE, double_word(2),
+        tp_input_word(TP_INPUT_SCALARS, 0, 0, 0, 1), TP_INPUT_SYMBOL,
+        tp_input_word(TP_INPUT_SCALARS, 0, 0, 0, 0),
+        TP_INPUT_COMPLEX, double_word(1.5), double_word(-2),
+        TP_INPUT_OTHER,
+    };
+    struct tp_event *event = feed_range(&feed, &trainer, "aten::add", BEGIN + 100, BEGIN + 200);
+    event->inputs = items;
+    event->input_words = TP_COUNT(items);
+    event->input_count = 10; /* the last one was cut */
+    event->id = 3;
+    event = feed_range(&feed, &trainer, "aten::bare", BEGIN + 300, BEGIN + 400);
+    write_trace();
+    const json_t *add = find("X", "aten::add", 0);
+    check_keys(json_object_get(add, "args"), "External id,Record function id,Concrete Inputs,Input type,Input Strides,"
+                                             "Input Dims,Ev Idx");
+    check_arg(add, "Input Dims", "[[4,5],[],[[3],[]],[],[],[],[],[],[],[]]");
+    check_arg(add, "Input Strides", "[[5,1],[],[[7],[]],[],[],[],[],[],[],[]]");
+    check_arg(add, "Input type", "[\"float\",\"\",\"TensorList\",\"TensorList\",\"ScalarList\",\"ScalarList\","
+                                 "\"ScalarList\",\"Scalar\",\"\",\"\"]");
+    check_arg(add, "Concrete Inputs", "[\"\",\"\",\"\",\"\",\"[-1, True, 2.]\",\"\",\"[]\",\"1.5-2.j\",\"\",\"\"]");
+    check_keys(json_object_get(find("X", "aten::bare", 0), "args"), "External id,Record function id,Ev Idx");
+}
+END_TEST
+
+START_TEST(numbers_as_pytorch_prints_them)
+{
+    const uint64_t items[] = {TP_INPUT_DOUBLE, double_word(doubles[_i].value)};
+    struct tp_event *event = feed_range(&feed, &trainer, "aten::add", BEGIN + 100, BEGIN + 200);
+    event->inputs = items;
+    event->input_words = TP_COUNT(items);
+    event->input_count = 1;
+    write_trace();
+    const json_t *args = json_object_get(find("X", "aten::add", 0), "args");
+    ck_assert_str_eq(json_string_value(json_array_get(json_object_get(args, "Concrete Inputs"), 0)), doubles[_i].text);
+}
+END_TEST
+
+/* The longest there can be, of the longest numbers, many times: the sink's room is enough. */
+START_TEST(the_most_inputs)
+{
+    static uint64_t wide[TP_INPUTS_ITEMS_MAX], narrow[TP_INPUTS_ITEMS_MAX];
+    size_t wide_words = 0, narrow_words = 0;
+    for (; wide_words + 1 + 200 <= TP_INPUTS_ITEMS_MAX; wide_words += 201) {
+        wide[wide_words] = tp_input_word(TP_INPUT_TENSOR, 6, 200, TP_INPUT_WIDE | TP_INPUT_CONTIGUOUS, 0);
+        memset(&wide[wide_words + 1], 0x81, 200 * sizeof *wide);
+    }
+    for (; narrow_words + 1 + 100 <= TP_INPUTS_ITEMS_MAX; narrow_words += 101) {
+        narrow[narrow_words] = tp_input_word(TP_INPUT_TENSOR, 44, 200, TP_INPUT_CONTIGUOUS, 0);
+        memset(&narrow[narrow_words + 1], 0xff, 100 * sizeof *narrow);
+    }
+    for (unsigned i = 0; i < 200; i++) {
+        struct tp_event *event = feed_range(&feed, &trainer, "aten::add", BEGIN + 100 * i, BEGIN + 100 * i + 50);
+        event->inputs = i % 2 ? wide : narrow;
+        event->input_words = (uint16_t)(i % 2 ? wide_words : narrow_words);
+        event->input_count = TP_INPUTS_COUNT_MAX;
+    }
+    write_trace();
+    const json_t *args = json_object_get(find("X", "aten::add", 199), "args");
+    ck_assert_uint_eq(json_array_size(json_object_get(args, "Input Dims")), TP_INPUTS_COUNT_MAX);
+}
+END_TEST
+
 START_TEST(times_are_exact_text)
 {
     feed_range(&feed, &trainer, "a", BASE + 1, BASE + 1 + UINT64_C(9007199254740993));
@@ -519,6 +619,9 @@ Suite *chrome_suite(void)
     tcase_add_test(tcase, user_metadata);
     tcase_add_test(tcase, empty_metadata_object);
     tcase_add_test(tcase, fields_of_an_operator);
+    tcase_add_test(tcase, inputs_of_an_operator);
+    tcase_add_loop_test(tcase, numbers_as_pytorch_prints_them, 0, (int)TP_COUNT(doubles));
+    tcase_add_test(tcase, the_most_inputs);
     tcase_add_test(tcase, times_are_exact_text);
     tcase_add_loop_test(tcase, every_byte_in_a_name, 0, 2);
     tcase_add_test(tcase, long_names);

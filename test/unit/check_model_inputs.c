@@ -108,6 +108,7 @@ static const struct tp_inputs damaged[] = {
     {.count = 2, .words = 3},                                   /* more items than inputs */
     {.count = 3, .words = TP_INPUTS_ITEMS_MAX + 1},             /* more than there can be */
     {.count = TP_INPUTS_COUNT_MAX + 1, .words = 3},
+    {.words = 3},
 };
 
 START_TEST(damaged_ones_end_their_block)
