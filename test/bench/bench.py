@@ -14,15 +14,17 @@ import tempfile
 OPERATOR = pathlib.Path(__file__).with_name("operator_cost.py")
 ALTERNATIONS = 5
 WAIT = "wait=1000000,warmup=1,active=1"
-# name, arguments, settings; None: without the library
+# name, arguments, settings (None: without the library), what its cost is compared with
 WAYS = [
-    ("bare", [], None),
-    ("dormant", [], {"TPROF_ENABLED": "0"}),
-    ("waiting", [], {"TPROF_SCHEDULE": WAIT, "TPROF_HOOK": "interpose"}),
-    ("waiting, callbacks", [], {"TPROF_SCHEDULE": WAIT, "TPROF_HOOK": "callback"}),
-    ("recording", [], {"TPROF_SCHEDULE": "always", "TPROF_HOOK": "interpose"}),
-    ("recording, callbacks", [], {"TPROF_SCHEDULE": "always", "TPROF_HOOK": "callback"}),
-    ("torch.profiler", ["profiler"], None),
+    ("bare", [], None, None),
+    ("dormant", [], {"TPROF_ENABLED": "0"}, "torch.profiler"),
+    ("waiting", [], {"TPROF_SCHEDULE": WAIT, "TPROF_HOOK": "interpose"}, "torch.profiler"),
+    ("waiting, callbacks", [], {"TPROF_SCHEDULE": WAIT, "TPROF_HOOK": "callback"}, "torch.profiler"),
+    ("recording", [], {"TPROF_SCHEDULE": "always", "TPROF_HOOK": "interpose"}, "torch.profiler"),
+    ("recording, callbacks", [], {"TPROF_SCHEDULE": "always", "TPROF_HOOK": "callback"}, "torch.profiler"),
+    ("torch.profiler", ["profiler"], None, "torch.profiler"),
+    ("with shapes", [], {"TPROF_SCHEDULE": "always", "TPROF_RECORD_SHAPES": "1", "TPROF_HOOK": "interpose"}, "torch, record_shapes"),
+    ("torch, record_shapes", ["profiler", "shapes"], None, "torch, record_shapes"),
 ]
 
 
@@ -37,17 +39,17 @@ def run(library, arguments, settings):
 
 def main():
     library, result = os.path.abspath(sys.argv[1]), sys.argv[2]
-    times = {name: [] for name, _, _ in WAYS}
+    times = {name: [] for name, _, _, _ in WAYS}
     for i in range(ALTERNATIONS):
-        for name, arguments, settings in WAYS:
+        for name, arguments, settings, _ in WAYS:
             print(f"\r{i + 1}/{ALTERNATIONS} {name:20}", end="", file=sys.stderr, flush=True)
             times[name].append(run(library, arguments, settings))
     print(file=sys.stderr)
     median = {name: statistics.median(values) for name, values in times.items()}
     added = {name: value - median["bare"] for name, value in median.items()}
     print(f"{'':22}{'ns/operator':>12}{'added':>10}{'of torch.profiler':>20}")
-    for name in median:
-        share = f"{added[name] / added['torch.profiler']:.3f}" if name != "bare" else ""
+    for name, _, _, other in WAYS:
+        share = f"{added[name] / added[other]:.3f}" if other else ""
         print(f"{name:22}{median[name]:12.1f}{added[name]:10.1f}{share:>20}")
     with open(result, "w") as file:
         json.dump({"ns_per_operator": median, "added_ns": added, "all": times}, file, indent=1)

@@ -1,6 +1,6 @@
 """The cost of an operator: torch.add on four elements, many times. Prints ns per operator of each round. Knows nothing of tprof.
 
-usage: operator_cost.py [profiler]     under torch.profiler
+usage: operator_cost.py [profiler [shapes]]     under torch.profiler, with record_shapes
 """
 import sys
 import time
@@ -24,7 +24,7 @@ def rounds():
 if "profiler" in sys.argv:
     from torch.profiler import ProfilerActivity, profile
     for _ in range(ROUNDS):
-        with profile(activities=[ProfilerActivity.CPU], acc_events=True):
+        with profile(activities=[ProfilerActivity.CPU], acc_events=True, record_shapes="shapes" in sys.argv):
             begin = time.perf_counter_ns()
             for _ in range(COUNT):
                 torch.add(a, b, out=c)
