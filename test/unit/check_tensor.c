@@ -76,15 +76,16 @@ static uint8_t flags;
 static struct tp_input_cursor write(const struct value *values, size_t value_count)
 {
     struct function function = {values, value_count};
+    struct tp_torch_values given = tp_torch_values(&abi.inputs, &function);
     memset(words, 0xee, sizeof words);
-    unsigned written = tp_tensor_write(&abi, &function, words, TP_TENSOR_WORDS_MAX);
+    unsigned written = tp_tensor_write(&abi.inputs, &function, &given, words, TP_TENSOR_WORDS_MAX);
     ck_assert_uint_le(written, TP_TENSOR_WORDS_MAX);
     ck_assert_uint_eq(words[TP_TENSOR_WORDS_MAX], UINT64_C(0xeeeeeeeeeeeeeeee));
     size_t joined = join(&function, written, items, &count, &flags);
     /* In less room it says what it needs, and writes nothing behind the room. */
     for (unsigned room = 0; room < written; room += written / 7 + 1) {
         memset(words, 0xee, sizeof words);
-        ck_assert_uint_ge(tp_tensor_write(&abi, &function, words, room), written);
+        ck_assert_uint_ge(tp_tensor_write(&abi.inputs, &function, &given, words, room), written);
         ck_assert_uint_eq(words[room < TP_INPUTS_WORDS ? TP_INPUTS_WORDS : room], UINT64_C(0xeeeeeeeeeeeeeeee));
     }
     return (struct tp_input_cursor){items, items + joined};
@@ -113,7 +114,8 @@ static void check_tensor(const struct tp_input *input, unsigned type, size_t dim
 START_TEST(no_inputs_no_record)
 {
     struct function function = {NULL, 0};
-    ck_assert_uint_eq(tp_tensor_write(&abi, &function, words, TP_TENSOR_WORDS_MAX), 0);
+    struct tp_torch_values none = tp_torch_values(&abi.inputs, &function);
+    ck_assert_uint_eq(tp_tensor_write(&abi.inputs, &function, &none, words, TP_TENSOR_WORDS_MAX), 0);
 }
 END_TEST
 
