@@ -10,6 +10,7 @@ enum state { VALUE, FIRST_VALUE, FIRST_KEY, NEXT_KEY, AFTER_VALUE, DONE, FAILED 
 #define NO_BYTE (-1)
 #define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
 #define HASH_PRIME UINT64_C(0x100000001b3)
+#define ONES UINT64_C(0x0101010101010101)
 
 struct tp_json_in *tp_json_in_new(struct tp_bytes_in source, struct tp_arena *arena)
 {
@@ -77,15 +78,20 @@ static inline int peek(struct tp_json_in *in)
 /* The next byte that is no white space; a newline counts. */
 static int peek_token(struct tp_json_in *in)
 {
-    for (;; in->at++) {
-        int byte = peek(in);
-        if (byte == '\n') {
+    do {
+        const unsigned char *at = in->buffer + in->at, *end = in->buffer + in->end;
+        for (; at < end; at++) {
+            if (*at == ' ' || *at == '\t' || *at == '\r')
+                continue;
+            in->at = (size_t)(at - in->buffer);
+            if (*at != '\n')
+                return *at;
             in->line++;
             in->line_offset = offset_of(in) + 1;
-        } else if (byte != ' ' && byte != '\t' && byte != '\r') {
-            return byte;
         }
-    }
+        in->at = (size_t)(at - in->buffer);
+    } while (fill(in, 1));
+    return NO_BYTE;
 }
 
 static enum tp_json_token unexpected(struct tp_json_in *in, int byte, const char *flaw)
@@ -97,29 +103,48 @@ static enum tp_json_token unexpected(struct tp_json_in *in, int byte, const char
 
 static void begin_text(struct tp_json_in *in)
 {
+    in->text = in->text_buffer;
     in->text_bytes = 0;
     in->full_bytes = 0;
-    in->hash = HASH_BEGIN;
+    in->beyond = HASH_BEGIN;
 }
 
 static void add_text(struct tp_json_in *in, const unsigned char *bytes, size_t count)
 {
-    uint64_t hash = in->hash;
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ bytes[i]) * HASH_PRIME;
-    in->hash = hash;
+    if (in->passing)
+        return;
     size_t room = TP_JSON_IN_TEXT - 1 - in->text_bytes, kept = count < room ? count : room;
     memcpy(in->text_buffer + in->text_bytes, bytes, kept);
     in->text_bytes += kept;
     in->full_bytes += count;
+    for (size_t i = kept; i < count; i++)
+        in->beyond = (in->beyond ^ bytes[i]) * HASH_PRIME;
 }
 
 static void end_text(struct tp_json_in *in)
 {
     in->text_buffer[in->text_bytes] = 0;
-    in->hash ^= in->hash >> 32; /* tables take the low bits */
-    in->hash *= UINT64_C(0xd6e8feb86659fd93);
-    in->hash ^= in->hash >> 32;
+}
+
+static uint64_t mixed(uint64_t hash)
+{
+    hash ^= hash >> 32;
+    hash *= UINT64_C(0xd6e8feb86659fd93);
+    return hash ^ hash >> 32;
+}
+
+uint64_t tp_json_in_hash(const struct tp_json_in *in)
+{
+    uint64_t hash = in->beyond ^ in->full_bytes, rest = 0;
+    const char *at = in->text;
+    size_t left = in->text_bytes;
+    for (; left >= 8; at += 8, left -= 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        hash = mixed(hash ^ word);
+    }
+    memcpy(&rest, at, left);
+    return mixed(hash ^ rest);
 }
 
 /* Four hexadecimal digits at in->at; negative: they are not. */
@@ -189,23 +214,57 @@ static bool read_escape(struct tp_json_in *in)
     return true;
 }
 
+/* How many bytes from here on stand for themselves: ASCII, no control character, no quote and no backslash. A word at a
+ * time: a byte below a bound borrows from its top bit, and XOR turns "equal" into "zero". A borrow may mark a byte above
+ * one that is special, never the first. (x86-64 and the other machines that are built for put the first byte lowest.) */
+static size_t plain_bytes(const unsigned char *from, const unsigned char *end)
+{
+    const unsigned char *at = from;
+    for (; end - at >= 8; at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        uint64_t quote = word ^ ONES * '"', backslash = word ^ ONES * '\\';
+        uint64_t special = (word | (word - ONES * 0x20) | (quote - ONES) | (backslash - ONES)) & ONES * 0x80;
+        if (special)
+            return (size_t)(at - from) + (size_t)__builtin_ctzll(special) / 8;
+    }
+    while (at < end && *at >= 0x20 && *at < 0x80 && *at != '"' && *at != '\\')
+        at++;
+    return (size_t)(at - from);
+}
+
+/* The usual string, without an escape and whole in the buffer: it stays there, and its closing quote becomes the NUL. */
+static bool read_plain_string(struct tp_json_in *in)
+{
+    size_t plain = plain_bytes(in->buffer + in->at, in->buffer + in->end), end = in->at + plain;
+    if (end == in->end || in->buffer[end] != '"' || plain >= TP_JSON_IN_TEXT)
+        return false;
+    if (!in->passing) {
+        in->text = (char *)in->buffer + in->at;
+        in->text_bytes = in->full_bytes = plain;
+        in->buffer[end] = 0;
+    }
+    in->at = end + 1;
+    return true;
+}
+
 /* Behind the opening quote, up to and with the closing one. */
 static bool read_string(struct tp_json_in *in)
 {
     begin_text(in);
+    if (read_plain_string(in))
+        return true;
     for (;;) {
         if (peek(in) == NO_BYTE) {
             fail(in, "the text ends inside a string");
             return false;
         }
-        const unsigned char *from = in->buffer + in->at, *end = in->buffer + in->end, *to = from;
-        while (to < end && *to >= 0x20 && *to < 0x80 && *to != '"' && *to != '\\')
-            to++;
-        add_text(in, from, (size_t)(to - from));
-        in->at += (size_t)(to - from);
-        if (to == end)
+        size_t plain = plain_bytes(in->buffer + in->at, in->buffer + in->end);
+        add_text(in, in->buffer + in->at, plain);
+        in->at += plain;
+        if (in->at == in->end)
             continue;
-        unsigned char byte = *to;
+        unsigned char byte = in->buffer[in->at];
         if (byte == '"') {
             in->at++;
             end_text(in);
@@ -234,9 +293,13 @@ static bool read_string(struct tp_json_in *in)
 static unsigned read_digits(struct tp_json_in *in)
 {
     unsigned count = 0;
-    for (int byte; (byte = peek(in)) >= '0' && byte <= '9'; in->at++, count += count < 2) {
-        unsigned char digit = (unsigned char)byte;
-        add_text(in, &digit, 1);
+    while (peek(in) >= '0' && peek(in) <= '9') {
+        const unsigned char *from = in->buffer + in->at, *end = in->buffer + in->end, *to = from;
+        while (to < end && *to >= '0' && *to <= '9')
+            to++;
+        add_text(in, from, (size_t)(to - from));
+        in->at += (size_t)(to - from);
+        count = 1;
     }
     return count;
 }
@@ -251,9 +314,35 @@ static bool take(struct tp_json_in *in, int wanted)
     return true;
 }
 
+/* The usual number, digits and perhaps a point with digits, whole in the buffer. */
+static bool read_plain_number(struct tp_json_in *in)
+{
+    const unsigned char *from = in->buffer + in->at, *end = in->buffer + in->end, *at = from;
+    while (at < end && *at >= '0' && *at <= '9')
+        at++;
+    if (at == end || at == from || (*from == '0' && at - from > 1))
+        return false;
+    if (*at == '.') {
+        const unsigned char *point = at++;
+        while (at < end && *at >= '0' && *at <= '9')
+            at++;
+        if (at == end || at == point + 1)
+            return false;
+    }
+    if (*at == 'e' || *at == 'E')
+        return false;
+    add_text(in, from, (size_t)(at - from));
+    in->at += (size_t)(at - from);
+    return true;
+}
+
 static enum tp_json_token read_number(struct tp_json_in *in)
 {
     begin_text(in);
+    if (read_plain_number(in)) {
+        end_text(in);
+        return TP_JSON_NUMBER;
+    }
     take(in, '-');
     if (take(in, '0')) {
         int byte = peek(in);
@@ -333,6 +422,13 @@ static enum tp_json_token read_value(struct tp_json_in *in, int byte)
     return in->state == FAILED ? TP_JSON_FAILED : token;
 }
 
+/* Out of the buffer, which may move before the token is done. */
+static void keep_text(struct tp_json_in *in)
+{
+    memcpy(in->text_buffer, in->text, in->text_bytes + 1);
+    in->text = in->text_buffer;
+}
+
 static enum tp_json_token read_key(struct tp_json_in *in, int byte)
 {
     if (byte != '"')
@@ -340,6 +436,8 @@ static enum tp_json_token read_key(struct tp_json_in *in, int byte)
     in->at++;
     if (!read_string(in))
         return TP_JSON_FAILED;
+    if (in->text != in->text_buffer && !(in->at < in->end && in->buffer[in->at] == ':'))
+        keep_text(in);
     byte = peek_token(in);
     if (byte != ':')
         return unexpected(in, byte, "a colon belongs here");
@@ -392,4 +490,13 @@ bool tp_json_in_skip(struct tp_json_in *in)
         if (tp_json_in_next(in) == TP_JSON_FAILED)
             return false;
     return true;
+}
+
+bool tp_json_in_pass(struct tp_json_in *in)
+{
+    in->passing = true;
+    enum tp_json_token token = tp_json_in_next(in);
+    bool fine = token == TP_JSON_OBJECT || token == TP_JSON_ARRAY ? tp_json_in_skip(in) : token != TP_JSON_FAILED;
+    in->passing = false;
+    return fine;
 }

@@ -31,10 +31,9 @@ enum tp_json_token {
 
 struct tp_json_in {
     /* Of the last token. */
-    const char *text;     /* key and string: decoded; number: as it stands. NUL-terminated */
+    const char *text;     /* key and string: decoded; number: as it stands. NUL-terminated; until the next token */
     size_t text_bytes;    /* of text; */
     uint64_t full_bytes;  /* of the whole text, if it is longer */
-    uint64_t hash;        /* of the whole text */
     uint64_t offset;      /* of the token's first byte in the stream */
     /* Of the failure. */
     const char *flaw;     /* what is wrong */
@@ -45,6 +44,8 @@ struct tp_json_in {
     /* Private. */
     struct tp_bytes_in source;
     int state;
+    bool passing;         /* texts are checked, not kept */
+    uint64_t beyond;      /* hash of what was not kept */
     unsigned depth;
     uint64_t forms[TP_JSON_IN_DEPTH / 64]; /* a bit per depth: object */
     uint64_t buffer_offset, line, line_offset;
@@ -56,7 +57,13 @@ struct tp_json_in {
 struct tp_json_in *tp_json_in_new(struct tp_bytes_in source, struct tp_arena *arena); /* NULL: out of memory */
 enum tp_json_token tp_json_in_next(struct tp_json_in *in);
 
+/* A hash of the last token's text, the whole of it. */
+uint64_t tp_json_in_hash(const struct tp_json_in *in);
+
 /* Reads on to the end of the form that was just opened. False: it failed. */
 bool tp_json_in_skip(struct tp_json_in *in);
+
+/* Reads the next value whole, and checks it, without giving its texts: the fastest way past it. False: it failed. */
+bool tp_json_in_pass(struct tp_json_in *in);
 
 #endif

@@ -11,10 +11,43 @@ struct reader {
     const struct tp_trace_in_options *options;
     struct tp_trace_in_result *result;
     struct tp_trace_event *event;
+    struct tp_trace_text phase, bind; /* of the event */
+    int status; /* what a callback for an argument gave */
     uint64_t members[TOP_MEMBERS];
     size_t member_count;
     char path[PATH];
 };
+
+/* The usual number: digits and perhaps a point, with few digits behind it, and no exponent. */
+static bool scaled_plain(const char *text, size_t bytes, unsigned scale, int64_t *ret)
+{
+    uint64_t value = 0;
+    size_t at = 0;
+    if (bytes > 18)
+        return false;
+    for (; at < bytes && text[at] != '.'; at++) {
+        unsigned digit = (unsigned char)text[at] - (unsigned)'0';
+        if (digit > 9)
+            return false;
+        value = value * 10 + digit;
+    }
+    size_t behind = at < bytes ? bytes - at - 1 : 0;
+    if (behind > scale)
+        return false;
+    for (at++; at < bytes; at++) {
+        unsigned digit = (unsigned char)text[at] - (unsigned)'0';
+        if (digit > 9)
+            return false;
+        value = value * 10 + digit;
+    }
+    for (; behind < scale; behind++)
+        if (value > (uint64_t)INT64_MAX / 10)
+            return false;
+        else
+            value *= 10;
+    *ret = (int64_t)value;
+    return true;
+}
 
 /* The number times 10^scale, rounded half away from zero. */
 static bool scaled(const char *text, size_t bytes, int scale, int64_t *ret, bool *ret_exact)
@@ -72,13 +105,13 @@ static bool scaled(const char *text, size_t bytes, int scale, int64_t *ret, bool
 bool tp_trace_nanoseconds(const char *text, size_t bytes, int64_t *ret)
 {
     bool exact;
-    return scaled(text, bytes, 3, ret, &exact);
+    return scaled_plain(text, bytes, 3, ret) || scaled(text, bytes, 3, ret, &exact);
 }
 
 bool tp_trace_integer(const char *text, size_t bytes, int64_t *ret)
 {
     bool exact;
-    return scaled(text, bytes, 0, ret, &exact) && exact;
+    return scaled_plain(text, bytes, 0, ret) || (scaled(text, bytes, 0, ret, &exact) && exact);
 }
 
 /* One event. */
@@ -93,7 +126,7 @@ static bool read_text(struct reader *reader, struct tp_trace_text *text, bool nu
     if (token == TP_JSON_STRING || (token == TP_JSON_NUMBER && number_too)) {
         text->there = true;
         text->is_string = token == TP_JSON_STRING;
-        text->hash = json->hash + !text->is_string;
+        text->hash = tp_json_in_hash(json) + !text->is_string;
         text->bytes = json->full_bytes;
         text->kept = (uint32_t)(json->text_bytes < TP_TRACE_TEXT ? json->text_bytes : TP_TRACE_TEXT);
         memcpy(text->text, json->text, text->kept);
@@ -122,14 +155,6 @@ static bool read_time(struct reader *reader, bool *has, int64_t *ns)
         return true;
     }
     reader->event->flaws |= TP_TRACE_BAD_TIME;
-    if (token == TP_JSON_OBJECT || token == TP_JSON_ARRAY)
-        return tp_json_in_skip(json);
-    return token != TP_JSON_FAILED;
-}
-
-static bool skip_value(struct tp_json_in *json)
-{
-    enum tp_json_token token = tp_json_in_next(json);
     if (token == TP_JSON_OBJECT || token == TP_JSON_ARRAY)
         return tp_json_in_skip(json);
     return token != TP_JSON_FAILED;
@@ -174,8 +199,11 @@ static bool read_args(struct reader *reader)
             token = tp_json_in_next(json);
             event->unfinished = token == TP_JSON_FALSE;
             fine = token == TP_JSON_OBJECT || token == TP_JSON_ARRAY ? tp_json_in_skip(json) : token != TP_JSON_FAILED;
+        } else if (reader->options->arg) {
+            reader->status = reader->options->arg(reader->options->context, event, json);
+            fine = reader->status >= 0;
         } else {
-            fine = skip_value(json);
+            fine = tp_json_in_pass(json);
         }
         if (!fine)
             return false;
@@ -195,7 +223,7 @@ static bool read_id2(struct reader *reader)
     while ((token = tp_json_in_next(json)) == TP_JSON_KEY) {
         bool is_local = is(json, "local");
         if (!is_local && !is(json, "global")) {
-            if (!skip_value(json))
+            if (!tp_json_in_pass(json))
                 return false;
             continue;
         }
@@ -206,12 +234,12 @@ static bool read_id2(struct reader *reader)
     return token == TP_JSON_OBJECT_END;
 }
 
-static bool read_member(struct reader *reader, struct tp_trace_text *phase, struct tp_trace_text *bind)
+static bool read_member(struct reader *reader)
 {
     struct tp_json_in *json = reader->json;
     struct tp_trace_event *event = reader->event;
     if (is(json, "ph"))
-        return read_text(reader, phase, false, TP_TRACE_BAD_PHASE);
+        return read_text(reader, &reader->phase, false, TP_TRACE_BAD_PHASE);
     if (is(json, "name"))
         return read_text(reader, &event->name, false, TP_TRACE_BAD_TEXT);
     if (is(json, "cat"))
@@ -225,14 +253,14 @@ static bool read_member(struct reader *reader, struct tp_trace_text *phase, stru
     if (is(json, "id2"))
         return read_id2(reader);
     if (is(json, "bp"))
-        return read_text(reader, bind, true, 0);
+        return read_text(reader, &reader->bind, true, 0);
     if (is(json, "ts"))
         return read_time(reader, &event->has_ts, &event->ts_ns);
     if (is(json, "dur"))
         return read_time(reader, &event->has_dur, &event->dur_ns);
     if (is(json, "args"))
         return read_args(reader);
-    return skip_value(json);
+    return tp_json_in_pass(json);
 }
 
 static void forget_text(struct tp_trace_text *text)
@@ -247,8 +275,7 @@ static int read_event(struct reader *reader, enum tp_json_token token)
 {
     struct tp_json_in *json = reader->json;
     struct tp_trace_event *event = reader->event;
-    static const struct tp_trace_text none;
-    struct tp_trace_text phase = none, bind = none;
+    struct tp_trace_text *phase = &reader->phase, *bind = &reader->bind;
     event->number = reader->result->events;
     event->offset = json->offset;
     event->flaws = 0;
@@ -257,20 +284,20 @@ static int read_event(struct reader *reader, enum tp_json_token token)
     event->has_index = event->has_sequence = event->has_forward_thread = event->unfinished = false;
     event->id_is_local = event->has_args = event->has_correlation = false;
     event->ts_ns = event->dur_ns = 0;
-    struct tp_trace_text *texts[] = {&event->name, &event->cat, &event->pid, &event->tid, &event->id};
+    struct tp_trace_text *texts[] = {&event->name, &event->cat, &event->pid, &event->tid, &event->id, phase, bind};
     for (size_t i = 0; i < TP_COUNT(texts); i++)
         forget_text(texts[i]);
     if (token == TP_JSON_OBJECT) {
         while ((token = tp_json_in_next(json)) == TP_JSON_KEY)
-            if (!read_member(reader, &phase, &bind))
-                return -EINVAL;
+            if (!read_member(reader))
+                return reader->status < 0 ? reader->status : -EINVAL;
         if (token == TP_JSON_FAILED)
             return -EINVAL;
-        if (phase.there && phase.bytes == 1)
-            event->phase = phase.text[0];
+        if (phase->there && phase->bytes == 1)
+            event->phase = phase->text[0];
         else
             event->flaws |= TP_TRACE_BAD_PHASE;
-        event->encloses = bind.bytes == 1 && bind.text[0] == 'e';
+        event->encloses = bind->bytes == 1 && bind->text[0] == 'e';
     } else {
         event->flaws = TP_TRACE_NOT_OBJECT;
         if (token == TP_JSON_ARRAY && !tp_json_in_skip(json))
@@ -335,7 +362,7 @@ static int read_members(struct reader *reader)
         length += key;
         reader->path[length] = 0;
         bool events = depth == 0 && is(json, "traceEvents");
-        int status = depth == 0 ? see_member(reader, json->hash, json->offset) : 0;
+        int status = depth == 0 ? see_member(reader, tp_json_in_hash(json), json->offset) : 0;
         token = status < 0 ? TP_JSON_NULL : tp_json_in_next(json);
         if (status < 0)
             return status;

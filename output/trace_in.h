@@ -11,7 +11,7 @@
 #include "json_in.h"
 
 /* A text of the file, cut here; hash and bytes are of the whole. Numbers and strings of equal text are different. */
-#define TP_TRACE_TEXT 256
+#define TP_TRACE_TEXT 4096
 struct tp_trace_text {
     bool there;
     bool is_string;
@@ -57,6 +57,9 @@ struct tp_trace_in_options {
     int (*member)(void *context, const char *path, enum tp_json_token token, const struct tp_json_in *json);
     /* A member of the outermost object that stands in it twice. */
     int (*twice)(void *context, const char *path, uint64_t offset);
+    /* A member of args that is none of the above: json stands behind its key (json->text), and the call reads its value
+     * whole. The event is as far as it is known by now. Without this callback the value is passed over. */
+    int (*arg)(void *context, const struct tp_trace_event *event, struct tp_json_in *json);
 };
 
 struct tp_trace_in_result {
