@@ -29,7 +29,7 @@ struct owed {
 struct tp_averages {
     struct tp_arena *arena;
     struct tp_average *rows;
-    size_t count, capacity, max_rows, name_bytes;
+    size_t count, capacity, max_rows, name_bytes, max_bytes;
     uint32_t *slots; /* index + 1 by hash, open addressing, a power of two */
     size_t slot_count;
     size_t others; /* index + 1 */
@@ -46,9 +46,9 @@ struct tp_averages {
 };
 
 /* FNV-1a, a word at a time, with a final mix. */
-static uint64_t hash_of(const char *name, size_t bytes, bool annotation)
+static uint64_t hash_of(const char *name, size_t bytes, uint64_t hash)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325) + annotation;
+    hash += UINT64_C(0xcbf29ce484222325);
     for (; bytes >= 8; name += 8, bytes -= 8) {
         uint64_t word;
         memcpy(&word, name, 8);
@@ -60,6 +60,14 @@ static uint64_t hash_of(const char *name, size_t bytes, bool annotation)
     hash ^= hash >> 32;
     hash *= UINT64_C(0xd6e8feb86659fd93);
     return hash ^ hash >> 32;
+}
+
+static uint64_t hash_of_key(const struct tp_average_key *key, uint64_t name_hash)
+{
+    uint64_t hash = name_hash + key->annotation + 2u * key->device + 4u * key->python;
+    if (key->shapes)
+        hash = hash_of(key->shapes, key->shapes_bytes, hash + 8);
+    return key->stack ? hash_of(key->stack, key->stack_bytes, hash + 16) : hash;
 }
 
 static int grow(struct tp_averages *averages)
@@ -84,18 +92,28 @@ static int grow(struct tp_averages *averages)
     return 0;
 }
 
-static int64_t add_row(struct tp_averages *averages, const char *name, size_t bytes, bool annotation, uint64_t hash)
+static int64_t add_row(struct tp_averages *averages, const struct tp_average_key *key, uint64_t hash)
 {
     if (averages->count == averages->capacity && grow(averages) < 0)
         return -ENOMEM;
-    char *copy = tp_arena_copy(averages->arena, name, bytes);
-    if (!copy)
+    struct tp_average row = {.name_bytes = key->name_bytes,
+                             .shapes_bytes = key->shapes_bytes,
+                             .stack_bytes = key->stack_bytes,
+                             .annotation = key->annotation,
+                             .device = key->device,
+                             .python = key->python,
+                             .hash = hash,
+                             .first_start_ns = INT64_MAX};
+    row.name = tp_arena_copy(averages->arena, key->name, key->name_bytes);
+    row.name_hash = hash_of(key->name, key->name_bytes, 0);
+    row.shapes = key->shapes ? tp_arena_copy(averages->arena, key->shapes, key->shapes_bytes) : NULL;
+    row.stack = key->stack ? tp_arena_copy(averages->arena, key->stack, key->stack_bytes) : NULL;
+    if (!row.name || (key->shapes && !row.shapes) || (key->stack && !row.stack))
         return -ENOMEM;
     size_t at = hash & (averages->slot_count - 1);
     while (averages->slots[at])
         at = (at + 1) & (averages->slot_count - 1);
-    averages->rows[averages->count] =
-        (struct tp_average){.name = copy, .name_bytes = (uint32_t)bytes, .annotation = annotation, .hash = hash};
+    averages->rows[averages->count] = row;
     averages->slots[at] = (uint32_t)++averages->count;
     return (int64_t)averages->count - 1;
 }
@@ -103,9 +121,9 @@ static int64_t add_row(struct tp_averages *averages, const char *name, size_t by
 static int64_t others_row(struct tp_averages *averages)
 {
     if (!averages->others) {
+        struct tp_average_key key = {.name = TP_AVERAGES_OTHERS, .name_bytes = strlen(TP_AVERAGES_OTHERS)};
         /* Not the hash of a program's own range of that name. */
-        uint64_t hash = hash_of(TP_AVERAGES_OTHERS, strlen(TP_AVERAGES_OTHERS), false) + 1;
-        int64_t row = add_row(averages, TP_AVERAGES_OTHERS, strlen(TP_AVERAGES_OTHERS), false, hash);
+        int64_t row = add_row(averages, &key, hash_of(key.name, key.name_bytes, 0) + 1);
         if (row < 0)
             return row;
         averages->others = (size_t)row + 1;
@@ -113,25 +131,51 @@ static int64_t others_row(struct tp_averages *averages)
     return (int64_t)averages->others - 1;
 }
 
-/* The row of the name, made if it is new and there is room for it; negative: out of memory. */
-static int64_t row_of(struct tp_averages *averages, const char *name, size_t bytes, bool annotation, bool async)
+static bool same_text(const char *a, uint32_t a_bytes, const char *b, uint32_t b_bytes)
 {
-    uint64_t hash = hash_of(name, bytes, annotation);
+    return a_bytes == b_bytes && !a == !b && (!a || memcmp(a, b, a_bytes) == 0);
+}
+
+static bool is_row_of(const struct tp_average *row, const struct tp_average_key *key)
+{
+    return row->annotation == key->annotation && row->device == key->device && row->python == key->python &&
+           same_text(row->name, row->name_bytes, key->name, key->name_bytes) &&
+           same_text(row->shapes, row->shapes_bytes, key->shapes, key->shapes_bytes) &&
+           same_text(row->stack, row->stack_bytes, key->stack, key->stack_bytes);
+}
+
+int64_t tp_averages_row_of(struct tp_averages *averages, const struct tp_average_key *key)
+{
+    uint64_t hash = hash_of_key(key, hash_of(key->name, key->name_bytes, 0));
     for (size_t at = hash & (averages->slot_count - 1); averages->slots[at];
          at = (at + 1) & (averages->slot_count - 1)) {
         const struct tp_average *row = &averages->rows[averages->slots[at] - 1];
-        if (row->hash == hash && row->name_bytes == bytes && row->annotation == annotation &&
-            memcmp(row->name, name, bytes) == 0)
+        if (row->hash == hash && averages->slots[at] != averages->others && is_row_of(row, key))
             return averages->slots[at] - 1;
     }
+    size_t bytes = (size_t)key->name_bytes + key->shapes_bytes + key->stack_bytes;
     if (averages->count - (averages->others > 0) >= averages->max_rows ||
-        bytes > TP_AVERAGES_MAX_NAME_BYTES - averages->name_bytes)
+        bytes > averages->max_bytes - averages->name_bytes)
         return others_row(averages);
-    int64_t row = add_row(averages, name, bytes, annotation, hash);
-    if (row >= 0) {
+    int64_t row = add_row(averages, key, hash);
+    if (row >= 0)
         averages->name_bytes += bytes;
+    return row;
+}
+
+struct tp_average *tp_averages_at(struct tp_averages *averages, size_t row)
+{
+    return &averages->rows[row];
+}
+
+static int64_t row_of(struct tp_averages *averages, const char *name, size_t bytes, bool annotation, bool async)
+{
+    size_t count = averages->count;
+    int64_t row = tp_averages_row_of(averages, &(struct tp_average_key){.name = name,
+                                                                        .name_bytes = (uint32_t)bytes,
+                                                                        .annotation = annotation});
+    if (row >= 0 && (size_t)row == count && averages->others != (size_t)row + 1)
         averages->rows[row].async = async;
-    }
     return row;
 }
 
@@ -230,8 +274,8 @@ static int add_steps(struct tp_averages *averages)
         uint64_t self = end - start;
         take(&self, averages->inside_ns[i]);
         averages->rows[row].count++;
-        averages->rows[row].total_ns += end - start;
-        averages->rows[row].self_ns += self;
+        averages->rows[row].total_ns += (int64_t)(end - start);
+        averages->rows[row].self_ns += (int64_t)self;
         /* The innermost range around the step had this time for its own. */
         const struct around *inner = NULL;
         for (size_t k = 0; k < averages->around_count; k++) {
@@ -241,8 +285,10 @@ static int add_steps(struct tp_averages *averages)
                 (!inner || around->end_ns - around->start_ns < inner->end_ns - inner->start_ns))
                 inner = around;
         }
-        if (inner)
-            take(&averages->rows[inner->row].self_ns, self);
+        if (inner) {
+            int64_t *own = &averages->rows[inner->row].self_ns;
+            *own = *own > (int64_t)self ? *own - (int64_t)self : 0;
+        }
     }
     return 0;
 }
@@ -256,6 +302,9 @@ struct tp_averages *tp_averages_new(struct tp_arena *arena, size_t max_rows)
         return NULL;
     averages->arena = arena;
     averages->max_rows = max_rows ? max_rows : TP_AVERAGES_MAX_ROWS;
+    averages->max_bytes = TP_AVERAGES_MAX_NAME_BYTES;
+    if (averages->max_rows > TP_AVERAGES_MAX_ROWS)
+        averages->max_bytes = averages->max_rows * (TP_AVERAGES_MAX_NAME_BYTES / TP_AVERAGES_MAX_ROWS);
     return grow(averages) < 0 ? NULL : averages;
 }
 
@@ -289,7 +338,7 @@ static int give_to_parent(struct tp_averages *averages, const struct tp_event *e
     if (low < count && events[low].index == event->parent) {
         int64_t row = row_of_event(averages, &events[low]);
         if (row >= 0 && row != NO_ROW)
-            averages->rows[row].self_ns += ns;
+            averages->rows[row].self_ns += (int64_t)ns;
         return row < 0 ? -ENOMEM : 0;
     }
     for (size_t i = 0; i < averages->owed_count; i++)
@@ -330,10 +379,10 @@ int tp_averages_segment(struct tp_averages *averages, const struct tp_event *eve
         }
         struct tp_average *row = &averages->rows[at];
         row->count++;
-        row->total_ns += event->end_ns - event->start_ns;
-        row->self_ns += event->self_ns;
+        row->total_ns += (int64_t)(event->end_ns - event->start_ns);
+        row->self_ns += (int64_t)event->self_ns;
         if (averages->owed_count)
-            row->self_ns += take_owed(averages, event->index);
+            row->self_ns += (int64_t)take_owed(averages, event->index);
     }
     return 0;
 }
@@ -357,6 +406,47 @@ int tp_averages_merge(struct tp_averages *into, const struct tp_averages *from)
         into->rows[at].self_ns += row->self_ns;
     }
     return 0;
+}
+
+static bool appears_before(const struct tp_average *a, const struct tp_average *b)
+{
+    if (a->first_start_ns != b->first_start_ns)
+        return a->first_start_ns < b->first_start_ns;
+    if (a->first_end_ns != b->first_end_ns)
+        return a->first_end_ns > b->first_end_ns;
+    return a->first_serial < b->first_serial;
+}
+
+static void sift(struct tp_average *rows, size_t count, size_t at)
+{
+    struct tp_average moved = rows[at];
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && appears_before(&rows[child], &rows[child + 1]))
+            child++;
+        if (!appears_before(&moved, &rows[child]))
+            break;
+        rows[at] = rows[child];
+    }
+    rows[at] = moved;
+}
+
+void tp_averages_arrange(struct tp_averages *averages)
+{
+    struct tp_average *rows = averages->rows;
+    size_t count = 0;
+    averages->others = 0;
+    for (size_t i = 0; i < averages->count; i++)
+        if (rows[i].count)
+            rows[count++] = rows[i];
+    averages->count = count;
+    for (size_t i = count / 2; i-- > 0;)
+        sift(rows, count, i);
+    for (size_t i = count; i-- > 1;) {
+        struct tp_average last = rows[0];
+        rows[0] = rows[i];
+        rows[i] = last;
+        sift(rows, i, 0);
+    }
 }
 
 size_t tp_averages_count(const struct tp_averages *averages)

@@ -104,6 +104,17 @@ size_t tp_text_columns(const char *name, size_t bytes)
     return columns;
 }
 
+const char *tp_text_after(const char *name, size_t bytes, size_t characters)
+{
+    for (; bytes > 0 && characters > 0; characters--) {
+        const char *print;
+        size_t print_bytes, taken = character(name, bytes, &print, &print_bytes);
+        name += taken;
+        bytes -= taken;
+    }
+    return name;
+}
+
 size_t tp_text_fixed(char *room, size_t size, double value, int decimals)
 {
     int n = snprintf(room, size, "%.*f", decimals, value);

@@ -29,6 +29,8 @@ void tp_text_format(struct tp_text *text, const char *format, ...) TP_PRINTF(2, 
 void tp_text_name(struct tp_text *text, const char *name, size_t bytes, size_t limit);
 /* Characters of the whole name. */
 size_t tp_text_columns(const char *name, size_t bytes);
+/* Where the name goes on behind that many characters. */
+const char *tp_text_after(const char *name, size_t bytes, size_t characters);
 
 /* As printf's "%.*f"; returns the length. The room must do. */
 size_t tp_text_fixed(char *room, size_t size, double value, int decimals);
