@@ -263,17 +263,16 @@ struct tp_spans *tp_spans_new(struct tp_arena *arena)
     return spans->waiting ? spans : NULL;
 }
 
-int tp_spans_add(struct tp_spans *spans, uint32_t thread, const struct tp_span *given)
+int tp_spans_add(struct tp_spans *spans, uint32_t thread, const struct tp_span *span)
 {
     while (thread >= spans->thread_count)
         if (make_thread(spans, spans->thread_count) < 0)
             return -ENOMEM;
-    struct tp_span span = *given;
-    span.serial = spans->count++;
+    spans->count++;
     struct run *run = spans->threads[thread].runs;
-    if (!before(&span, &run->newest))
-        return append(spans, run, &span);
-    spans->waiting[spans->waiting_count++] = (struct waiting){span, thread};
+    if (!before(span, &run->newest))
+        return append(spans, run, span);
+    spans->waiting[spans->waiting_count++] = (struct waiting){*span, thread};
     return spans->waiting_count == WAITING ? write_waiting(spans) : 0;
 }
 

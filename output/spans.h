@@ -1,6 +1,6 @@
 /*
  * spans.h: time ranges of threads, kept in about ten bytes each, and given back thread by thread in the order that
- * torch's tables are built in: by begin, of equal begins the longer first, of equal ranges as they were added.
+ * torch's tables are built in: by begin, of equal begins the longer first, of equal ranges by their serial.
  *
  * Ranges may come in any order. Those that come in order, as in the files of profilers, are written as they come, each
  * as what differs from the one before. Others wait until there are many, are sorted, and become a run of their own;
@@ -14,7 +14,7 @@
 
 struct tp_span {
     int64_t start_ns, end_ns; /* end_ns >= start_ns */
-    uint64_t serial;          /* the order of adding; set by tp_spans_add */
+    uint64_t serial;          /* the caller's, rising as they are added */
     uint32_t label;           /* the caller's */
     uint64_t id;              /* the caller's; 0: none */
     /* Rare: they cost nothing where all of them are 0. */
