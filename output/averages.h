@@ -33,7 +33,7 @@ struct tp_average_key {
     uint32_t name_bytes, shapes_bytes, stack_bytes;
     bool annotation; /* a user annotation */
     bool device;     /* ran on a device; else on a CPU */
-    bool python;     /* a Python function */
+    bool python;     /* a Python function, where these are apart from operators of the same name */
 };
 
 struct tp_average {

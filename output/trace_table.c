@@ -463,7 +463,8 @@ static int64_t label_of(struct tp_trace_table *table, const char *name, size_t b
                                  .name_bytes = (uint32_t)bytes,
                                  .annotation = kind == KIND_ANNOTATION || kind == KIND_DEVICE_ANNOTATION,
                                  .device = kind >= KIND_DEVICE,
-                                 .python = kind == KIND_PYTHON};
+                                 /* Where they are shown they share rows with operators of their name. */
+                                 .python = kind == KIND_PYTHON && !table->options.python_functions};
     if (table->options.by_shapes) {
         bool has = table->arguments.shapes_bytes > 0;
         key.shapes = has ? table->shapes : "[]";
@@ -920,7 +921,7 @@ static uint32_t forward_stack(struct tp_trace_table *table, uint64_t sequence, u
 
 static int contribute(struct tp_trace_table *table, const struct part *part)
 {
-    if (tp_averages_row(table->labels, part->label)->python && !table->options.python_functions)
+    if (tp_averages_row(table->labels, part->label)->python)
         return 0;
     int64_t number = row_of_part(table, part->label, part->stack);
     if (number < 0)
