@@ -836,12 +836,20 @@ static int add_unclaimed(struct tp_trace_table *table, struct tp_spans_reader *r
 
 /* Stacks of forward events, for the backward ones. */
 
-static bool is_backward(const struct tp_trace_table *table, const struct tp_span *span)
+/* What runs a node of the backward pass is none of it for torch; the node inside it is. Some nodes have no sequence
+ * number, but have the name that stands at the end of the one around them. */
+static bool is_backward(const struct tp_trace_table *table, const struct tp_span *span, const struct frame *around)
 {
     static const char wrapper[] = "autograd::engine::evaluate_function: ";
+    const size_t head = sizeof wrapper - 1;
     const struct tp_average *label = tp_averages_row(table->labels, span->label);
-    return span->forward_thread ||
-           (label->name_bytes >= sizeof wrapper - 1 && memcmp(label->name, wrapper, sizeof wrapper - 1) == 0);
+    if (label->name_bytes >= head && memcmp(label->name, wrapper, head) == 0)
+        return false;
+    if (span->forward_thread || !around)
+        return span->forward_thread;
+    const struct tp_average *outer = tp_averages_row(table->labels, around->part.label);
+    return outer->name_bytes == head + label->name_bytes && memcmp(outer->name, wrapper, head) == 0 &&
+           memcmp(outer->name + head, label->name, label->name_bytes) == 0;
 }
 
 static int grow_forwards(struct tp_trace_table *table)
@@ -883,7 +891,7 @@ static int gather_forwards(struct tp_trace_table *table, struct tp_spans_reader 
         if (tp_spans_open(reader, table->spans, thread) < 0)
             return -ENOMEM;
         for (struct tp_span span; tp_spans_next(reader, &span);)
-            if (span.sequence && !is_backward(table, &span) && add_forward(table, thread, &span) < 0)
+            if (span.sequence && !span.forward_thread && add_forward(table, thread, &span) < 0)
                 return -ENOMEM;
     }
     return 0;
@@ -1031,7 +1039,7 @@ static int take_span(struct tp_trace_table *table, const struct tp_span *span, b
     part->device_ns = kernels_of(table, span->id);
     if (table->options.by_stack) {
         const struct frame *around = table->depth ? &table->frames[table->depth - 1] : NULL;
-        if (is_backward(table, span)) {
+        if (is_backward(table, span, around)) {
             frame.backward = true;
             frame.backward_stack = forward_stack(table, span->sequence, span->forward_thread);
         } else if (around) {

@@ -121,7 +121,7 @@ def load(path, exact=True, use_device=None):
             end_us=us(end), fwd_thread=args.get("Fwd thread id", 0), input_shapes=python_list(args.get("Input Dims", [])),
             stack=[frame for frame in args.get("Call stack", "").split(";") if frame
                    and profiler_util._filter_stack_entry(frame)],
-            scope=1 if args.get("Fwd thread id") or event["name"].startswith("autograd::engine::evaluate_function: ") else 0,
+            scope=1 if args.get("Fwd thread id") and not event["name"].startswith("autograd::engine::evaluate_function: ") else 0,
             use_device=use_device, cpu_memory_usage=used[0], device_memory_usage=used[1],
             is_async=place in asynchronous, sequence_nr=args.get("Sequence number", -1),
             device_type=DeviceType.CPU if cpu else DeviceType.CUDA, flops=flops_of(event) if meta.get("with_flops") else 0,
