@@ -149,25 +149,24 @@ static uint64_t of_addmv(const struct call *call)
     return has_shape(call, 1, 2) && has_shape(call, 2, 1) ? 2 * (uint64_t)call->inputs[1].elements : 0;
 }
 
-/* Each element of the weight meets each place of the output. Padding may be the text "same" or "valid". */
+/* Each element of the weight meets each place of the output. A padding that was given by name ("same") is not recorded:
+ * then there is no telling. */
 static uint64_t convolution(const struct call *call, uint32_t spatial)
 {
-    int64_t stride[3], padding[3] = {0}, dilation[3];
+    int64_t stride[3], padding[3], dilation[3];
     /* An input without a batch is one of a batch of one. */
     uint32_t lead = has_shape(call, 0, spatial + 1) ? 1 : 2;
     if (!has_shape(call, 0, spatial + lead) || !has_shape(call, 1, spatial + 2) ||
-        read_list(call, 3, stride, 3) != (int)spatial || read_list(call, 5, dilation, 3) != (int)spatial)
+        read_list(call, 3, stride, 3) != (int)spatial || read_list(call, 4, padding, 3) != (int)spatial ||
+        read_list(call, 5, dilation, 3) != (int)spatial)
         return 0;
     const struct tp_flops_input *in = &call->inputs[0], *weight = &call->inputs[1];
-    bool same = strcmp(call->inputs[4].concrete, "same") == 0, valid = strcmp(call->inputs[4].concrete, "valid") == 0;
-    if (!same && !valid && read_list(call, 4, padding, 3) != (int)spatial)
-        return 0;
     uint64_t places = 1;
     for (uint32_t i = 0; i < spatial; i++) {
         int64_t room = in->dim[lead + i] + 2 * padding[i] - dilation[i] * (weight->dim[2 + i] - 1) - 1;
-        if (stride[i] <= 0 || (!same && room < 0))
+        if (stride[i] <= 0 || room < 0)
             return 0;
-        places *= (uint64_t)(same ? in->dim[lead + i] : room / stride[i] + 1);
+        places *= (uint64_t)(room / stride[i] + 1);
     }
     return 2 * places * (lead == 2 ? (uint64_t)in->dim[0] : 1) * (uint64_t)weight->elements;
 }
