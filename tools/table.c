@@ -9,6 +9,7 @@
 #include "../output/table.h"
 #include "../output/trace_table.h"
 #include "findings.h"
+#include "table_json.h"
 #include "trace_file.h"
 
 #define TEXT_LIMIT ((size_t)1 << 31)
@@ -215,54 +216,9 @@ static bool read_option(struct request *request, int argc, char **argv, int *at)
 
 /* Output. */
 
-static void print_shapes(const struct tp_average *row)
-{
-    printf(",\"input_shapes\":%.*s", (int)row->shapes_bytes, row->shapes);
-}
-
-static void print_stack(const struct tp_average *row)
-{
-    printf(",\"stack\":[");
-    for (const char *at = row->stack, *end; (end = strchr(at, ';')); at = end + 1) {
-        char *frame = strndup(at, (size_t)(end - at));
-        printf("%s", at == row->stack ? "" : ",");
-        print_json_string(frame ? frame : "", stdout);
-        free(frame);
-    }
-    printf("]");
-}
-
-static void print_row(const struct tp_average *row, const struct tp_trace_table_facts *facts)
-{
-    printf("{\"name\":");
-    print_json_string(row->name, stdout);
-    printf(",\"annotation\":%s,\"on_device\":%s,\"count\":%llu,\"self_cpu_ns\":%lld,\"cpu_total_ns\":%lld",
-           row->annotation ? "true" : "false", row->device ? "true" : "false", (unsigned long long)row->count,
-           (long long)row->self_ns, (long long)row->total_ns);
-    if (facts->device)
-        printf(",\"self_device_ns\":%lld,\"device_total_ns\":%lld", (long long)row->device_self_ns,
-               (long long)row->device_total_ns);
-    if (facts->memory)
-        printf(",\"cpu_memory_bytes\":%lld,\"self_cpu_memory_bytes\":%lld,\"device_memory_bytes\":%lld,"
-               "\"self_device_memory_bytes\":%lld",
-               (long long)row->memory, (long long)row->memory_self, (long long)row->device_memory,
-               (long long)row->device_memory_self);
-    if (facts->flops)
-        printf(",\"flops\":%llu", (unsigned long long)row->flops);
-    if (row->shapes)
-        print_shapes(row);
-    if (row->stack)
-        print_stack(row);
-    printf("}");
-}
-
 static int print_json(const struct request *request, const struct tp_averages *averages,
                       const struct tp_trace_table_facts *facts, struct tp_arena *arena)
 {
-    size_t count = tp_averages_count(averages);
-    uint32_t *order = count ? tp_table_order(averages, request->table.sort_by, arena) : NULL;
-    if (count && !order)
-        return -ENOMEM;
     printf("{\"schema\":1,\"file\":");
     print_json_string(request->path, stdout);
     printf(",\"events\":%llu,\"device\":", (unsigned long long)facts->events);
@@ -270,17 +226,10 @@ static int print_json(const struct request *request, const struct tp_averages *a
         print_json_string(facts->device, stdout);
     else
         printf("null");
-    printf(",\"rows\":[");
-    int64_t printed = 0;
-    for (size_t i = 0; i < count && printed != request->table.row_limit; i++) {
-        const struct tp_average *row = tp_averages_row(averages, order[i]);
-        if (request->table.top_level_only && row->nested)
-            continue;
-        printf("%s\n", printed++ ? "," : "");
-        print_row(row, facts);
-    }
-    printf("]}\n");
-    return 0;
+    printf(",");
+    int status = print_rows_json(averages, facts, &request->table, arena);
+    printf("}\n");
+    return status;
 }
 
 static int print_text(const struct request *request, const struct tp_averages *averages, struct tp_arena *arena)
@@ -309,13 +258,8 @@ static int make_table(struct request *request, struct tp_arena *arena)
     const struct tp_averages *averages;
     struct tp_trace_table_facts facts;
     int status = table ? tp_trace_table_end(table, &averages, &facts) : -ENOMEM;
-    if (status == 0 && facts.events == 0 && facts.other_events > 0) {
-        fprintf(stderr,
-                "tprof table: %s: none of its %llu events is of a kind that PyTorch writes (cpu_op, user_annotation, "
-                "kernel, ...)\n",
-                request->path, (unsigned long long)result.events);
+    if (status == 0 && !trace_file_is_pytorchs(&file, &result, &facts))
         return TP_WRONG_USE;
-    }
     if (status == 0) {
         request->table.device = facts.device;
         request->table.memory = facts.memory;

@@ -150,3 +150,14 @@ bool trace_file_read(const struct trace_file *file, struct tp_arena *arena, stru
         fprintf(stderr, "\r\033[K");
     return judge(&input, status, ret, gzip);
 }
+
+bool trace_file_is_pytorchs(const struct trace_file *file, const struct tp_trace_in_result *result,
+                            const struct tp_trace_table_facts *facts)
+{
+    if (facts->events > 0 || facts->other_events == 0)
+        return true;
+    complain(&(struct input){.file = file},
+             "none of its %llu events is of a kind that PyTorch writes (cpu_op, user_annotation, kernel, ...)",
+             (unsigned long long)result->events);
+    return false;
+}

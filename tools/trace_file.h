@@ -6,6 +6,7 @@
 #define TP_TRACE_FILE_H
 
 #include "../output/trace_in.h"
+#include "../output/trace_table.h"
 
 struct trace_file {
     const char *command; /* "table": in front of lines */
@@ -17,5 +18,9 @@ struct trace_file {
 
 /* True: it was read to its end, and there were events in it, or an empty list of them. Else a line is on stderr. */
 bool trace_file_read(const struct trace_file *file, struct tp_arena *arena, struct tp_trace_in_result *ret);
+
+/* False: it has events, but another tool's; a line is on stderr. */
+bool trace_file_is_pytorchs(const struct trace_file *file, const struct tp_trace_in_result *result,
+                            const struct tp_trace_table_facts *facts);
 
 #endif
