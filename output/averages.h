@@ -1,7 +1,8 @@
 /*
  * averages.h: events summed up by name, as torch's key_averages(): a row has a name, whether it is a user annotation
- * (an operator of the same name is another row), how often, total and self CPU time; those of a file more (trace_table.h
- * fills them). Rows stand in the order of their first appearance. `ProfilerStep#N` is one row, `ProfilerStep*`; what torch leaves out of its tables is left out.
+ * (an operator of the same name is another row), how often, total and self CPU time; those of a file have more, and
+ * trace_table.h fills them. Rows stand in the order of their first appearance. `ProfilerStep#N` is one row,
+ * `ProfilerStep*`; what torch leaves out of its tables is left out.
  * (Source: torch/autograd/profiler_util.py, EventList.key_averages; torch/autograd/profiler.py, _parse_kineto_results.)
  *
  * The steps of a cycle are a row too. Their self time is what no range of their thread covers: it is the step's time

@@ -215,8 +215,9 @@ static bool read_escape(struct tp_json_in *in)
 }
 
 /* How many bytes from here on stand for themselves: ASCII, no control character, no quote and no backslash. A word at a
- * time: a byte below a bound borrows from its top bit, and XOR turns "equal" into "zero". A borrow may mark a byte above
- * one that is special, never the first. (x86-64 and the other machines that are built for put the first byte lowest.) */
+ * time: a byte below a bound borrows from its top bit, and XOR turns "equal" into "zero". A borrow may mark a byte
+ * above one that is special, never the first. (x86-64 and the other machines that we build for put the first byte
+ * lowest.) */
 static size_t plain_bytes(const unsigned char *from, const unsigned char *end)
 {
     const unsigned char *at = from;
@@ -233,7 +234,7 @@ static size_t plain_bytes(const unsigned char *from, const unsigned char *end)
     return (size_t)(at - from);
 }
 
-/* The usual string, without an escape and whole in the buffer: it stays there, and its closing quote becomes the NUL. */
+/* The usual string, without an escape and whole in the buffer: it stays there, its closing quote becomes the NUL. */
 static bool read_plain_string(struct tp_json_in *in)
 {
     size_t plain = plain_bytes(in->buffer + in->at, in->buffer + in->end), end = in->at + plain;

@@ -1,7 +1,7 @@
 /*
- * table.h: the printed table, character for character as torch's key_averages().table() prints it: in the log at the end
- * and from files by the command. Columns come and go as torch's do: device times where a row has some of its own, memory
- * and FLOPs where they were recorded, shapes and stacks where rows are grouped by them.
+ * table.h: the printed table, character for character as torch's key_averages().table() prints it: in the log at the
+ * end, and from files by the command. Columns come and go as torch's do: device times where a row has some of its own,
+ * memory and FLOPs where they were recorded, shapes and stacks where rows are grouped by them.
  * (Source: torch/autograd/profiler_util.py of PyTorch 2.13, _build_table.)
  *
  * One thing is put right: with stacks and FLOPs torch swaps the values of these two columns.

@@ -492,7 +492,8 @@ static uint64_t flops_of(struct tp_trace_table *table, const struct tp_trace_eve
 }
 
 /* Beginning and end, as far as they are known, and its place among equal ones. */
-static void see_first(struct tp_average *row, int64_t start_ns, int64_t end_ns, uint64_t serial, bool nested, bool async)
+static void see_first(struct tp_average *row, int64_t start_ns, int64_t end_ns, uint64_t serial, bool nested,
+                      bool async)
 {
     bool earlier = start_ns != row->first_start_ns ? start_ns < row->first_start_ns
                    : end_ns != row->first_end_ns   ? end_ns > row->first_end_ns
@@ -607,7 +608,8 @@ static int take_cpu_event(struct tp_trace_table *table, const struct tp_trace_ev
     if (table->options.by_stack) {
         span.stack = table->arguments.stack;
         span.sequence = event->has_sequence && event->sequence >= 0 ? (uint64_t)event->sequence + 1 : 0;
-        span.forward_thread = event->has_forward_thread && event->forward_thread > 0 ? (uint64_t)event->forward_thread : 0;
+        if (event->has_forward_thread && event->forward_thread > 0)
+            span.forward_thread = (uint64_t)event->forward_thread;
     }
     return tp_spans_add(table->spans, (uint32_t)thread, &span);
 }

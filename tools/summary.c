@@ -1,4 +1,4 @@
-/* summary.c: `tprof summary`: what a trace file holds, on one screen: whose it is, its steps, what was lost, the table. */
+/* summary.c: `tprof summary`: what a trace file holds, on one screen: whose it is, its steps, what was lost, a table. */
 #include "commands.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@ static const char help[] =
     "usage: tprof summary [--json] FILE\n"
     "\n"
     "Says what a Chrome trace holds (.json or .json.gz; tprof's or PyTorch's): host, process and rank, how long was\n"
-    "recorded, events of each kind, the times of its steps, what was lost (where tprof wrote it), and the first rows of\n"
-    "the table of operators (tprof table prints all of it).\n"
+    "recorded, events of each kind, the times of its steps, what was lost (where tprof wrote it), and the first rows\n"
+    "of the table of operators (tprof table prints all of it).\n"
     "\n"
     "  --json   one JSON object on stdout instead, with all rows\n"
     "  --help   this text\n"
@@ -157,7 +157,8 @@ static struct step_times step_times(struct summary *summary)
     int64_t *steps = summary->steps_ns;
     struct step_times times = {.first_ns = steps[0]};
     qsort(steps, count, sizeof *steps, compare);
-    times.median_ns = count % 2 ? steps[count / 2] : steps[count / 2 - 1] + (steps[count / 2] - steps[count / 2 - 1]) / 2;
+    int64_t lower = steps[(count - 1) / 2], upper = steps[count / 2];
+    times.median_ns = lower + (upper - lower) / 2;
     times.p95_ns = steps[(count * 95 + 99) / 100 - 1];
     times.max_ns = steps[count - 1];
     return times;
@@ -176,7 +177,7 @@ static int print_text(struct summary *summary, const struct tp_averages *average
     struct tp_text text;
     tp_text_init(&text, arena, TEXT_LIMIT);
     tp_text_format(&text, "%s:\n", summary->path);
-    tp_text_format(&text, "  written by %s", summary->by_tprof ? "tprof" : "PyTorch's profiler, or another in its form");
+    tp_text_format(&text, "  written by %s", summary->by_tprof ? "tprof" : "PyTorch's profiler or in its form");
     if (summary->host[0]) {
         tp_text_format(&text, ", on ");
         tp_text_name(&text, summary->host, strlen(summary->host), SIZE_MAX);
@@ -188,7 +189,8 @@ static int print_text(struct summary *summary, const struct tp_averages *average
     if (summary->has_rank)
         tp_text_format(&text, ", rank %lld of %lld", (long long)summary->rank, (long long)summary->world_size);
     if (summary->has_times)
-        tp_text_format(&text, "\n  %.3f ms from the first begin to the last end%s", ms(summary->last_ns - summary->first_ns),
+        tp_text_format(&text, "\n  %.3f ms from the first begin to the last end%s",
+                       ms(summary->last_ns - summary->first_ns),
                        summary->partial ? "; partial: the program ended before the schedule did" : "");
     for (size_t i = 0; i < summary->category_count; i++) {
         tp_text_format(&text, "%s%llu ", i ? ", " : "\n  events: ", (unsigned long long)summary->categories[i].events);

@@ -9,6 +9,21 @@ _tprof() {
         return
     fi
     case ${COMP_WORDS[1]} in
+    summary) COMPREPLY=($(compgen -W '--json --help' -- "$word") $(compgen -f -- "$word")); return ;;
+    table)
+        case $before in
+        --sort-by) COMPREPLY=($(compgen -W 'self_cpu_time_total cpu_time_total cpu_time self_cuda_time_total cuda_time_total
+            cuda_time cpu_memory_usage self_cpu_memory_usage cuda_memory_usage self_cuda_memory_usage count flops key
+            none' -- "$word")) ;;
+        --flops) COMPREPLY=($(compgen -W 'torch extended none' -- "$word")) ;;
+        --time-unit) COMPREPLY=($(compgen -W 's ms us' -- "$word")) ;;
+        --group-by) COMPREPLY=($(compgen -W 'input_shape stack: overload_name' -- "$word")) ;;
+        --row-limit | --header | --max-*-column-width) ;;
+        *) COMPREPLY=($(compgen -W '--sort-by --row-limit --group-by --top-level-events-only
+            --include-python-functions --flops --time-unit --header --max-name-column-width --max-shapes-column-width
+            --max-src-column-width --json --help' -- "$word") $(compgen -f -- "$word")) ;;
+        esac
+        return ;;
     check) COMPREPLY=($(compgen -W '--json --help' -- "$word") $(compgen -f -- "$word")); return ;;
     recover) COMPREPLY=($(compgen -W '--help' -- "$word") $(compgen -f -- "$word")); return ;;
     doctor) COMPREPLY=($(compgen -W '--json --help' -- "$word") $(compgen -c -- "$word")); return ;;

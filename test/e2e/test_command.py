@@ -208,6 +208,10 @@ def test_without_jansson_one_line_names_the_package(tmp_path):
     (["tprof", "run", "--children", ""], ["auto", "all", "none"]),
     (["tprof", "run", "--log", "info", "--ch"], ["--children"]),
     (["tprof", "check", "--j"], ["--json"]),
+    (["tprof", "summary", "--j"], ["--json"]),
+    (["tprof", "table", "--fl"], ["--flops"]),
+    (["tprof", "table", "--flops", "ex"], ["extended"]),
+    (["tprof", "table", "--sort-by", "self_cpu_t"], ["self_cpu_time_total"]),
 ])
 def test_completions(words, expected):
     script = f"source '{ROOT}/completions/tprof.bash'; COMP_WORDS=({' '.join(repr(w) for w in words)}); " \
