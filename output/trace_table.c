@@ -124,7 +124,7 @@ struct tp_trace_table {
     char *shapes; /* of the event, as Python prints them */
     bool with_flops;
     const char *device;
-    bool ran_on_device, has_device_memory;
+    bool ran_on_device, has_memory, has_device_memory;
     /* Labels are rows of their own: name, shapes and kind of an event. Without stacks they are the rows. */
     struct tp_averages *labels, *averages;
     int64_t label_out_of_memory;
@@ -138,7 +138,8 @@ struct tp_trace_table {
     /* At the end. */
     struct kernel *kernels;
     size_t kernel_count, kernel_near;
-    int64_t *memory_at, *memory_sum, *device_memory_sum; /* by allocation, sorted; sums of all before it */
+    /* By allocation, sorted by time: when, and the sums of all before it. NULL where all are zero. */
+    int64_t *memory_at, *memory_sum, *device_memory_sum;
     size_t memory_count;
     unsigned char *claimed; /* a bit for each */
     struct frame *frames;
@@ -577,6 +578,7 @@ static int take_allocation(struct tp_trace_table *table, const struct tp_trace_e
                            .bytes = cpu ? table->arguments.bytes : 0,
                            .device_bytes = device ? table->arguments.bytes : 0};
     table->facts.memory = true;
+    table->has_memory |= cpu;
     table->has_device_memory |= device;
     if (named(event, "[memory]"))
         return tp_spans_add(table->allocations, 0, &span);
@@ -766,16 +768,18 @@ static int gather_memory(struct tp_trace_table *table, struct tp_spans_reader *r
     if (count == 0)
         return 0;
     table->memory_at = tp_arena_alloc(table->arena, count * sizeof *table->memory_at);
-    table->memory_sum = tp_arena_alloc(table->arena, (count + 1) * sizeof *table->memory_sum);
     table->claimed = tp_arena_alloc(table->arena, count / 8 + 1);
+    if (table->has_memory)
+        table->memory_sum = tp_arena_alloc(table->arena, (count + 1) * sizeof *table->memory_sum);
     if (table->has_device_memory)
         table->device_memory_sum = tp_arena_alloc(table->arena, (count + 1) * sizeof *table->device_memory_sum);
-    if (!table->memory_at || !table->memory_sum || !table->claimed ||
+    if (!table->memory_at || !table->claimed || (table->has_memory && !table->memory_sum) ||
         (table->has_device_memory && !table->device_memory_sum) || tp_spans_open(reader, table->allocations, 0) < 0)
         return -ENOMEM;
     for (struct tp_span span; tp_spans_next(reader, &span); at++) {
         table->memory_at[at] = span.start_ns;
-        table->memory_sum[at + 1] = table->memory_sum[at] + span.bytes;
+        if (table->memory_sum)
+            table->memory_sum[at + 1] = table->memory_sum[at] + span.bytes;
         if (table->device_memory_sum)
             table->device_memory_sum[at + 1] = table->device_memory_sum[at] + span.device_bytes;
     }
@@ -802,7 +806,8 @@ static void count_memory(struct tp_trace_table *table, struct part *part)
     if (!table->memory_count)
         return;
     size_t from = memory_before(table, part->start_ns, false), to = memory_before(table, part->end_ns, true);
-    part->memory = table->memory_sum[to] - table->memory_sum[from];
+    if (table->memory_sum)
+        part->memory = table->memory_sum[to] - table->memory_sum[from];
     if (table->device_memory_sum)
         part->device_memory = table->device_memory_sum[to] - table->device_memory_sum[from];
     if (!part->nested) /* what an event inside claims, the one around it does too */

@@ -139,6 +139,28 @@ def test_wrong_use(arguments, line):
     assert got.startswith(expected) and got.count("\n") == 1 and (line.endswith(".*") or got == expected + "\n")
 
 
+@pytest.mark.parametrize("order", ["in order", "backwards", "at random"])
+def test_memory_is_far_below_the_size(order, tmp_path):
+    """A tenth, and what any process needs."""
+    import os
+    import random
+    numbers = list(range(150000))
+    if order == "backwards":
+        numbers.reverse()
+    elif order == "at random":
+        random.Random(1).shuffle(numbers)
+    path = tmp_path / "t.json"
+    path.write_bytes(trace(*[odd(ts=5 * i, dur=7, args={
+        "External id": i, "Record function id": 0, "Sequence number": i, "Fwd thread id": 0, "Ev Idx": i}) for i in numbers]))
+    process = subprocess.Popen([COMMAND, "table", str(path)], stdout=subprocess.PIPE, env=CLEAN)
+    text = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0 and b"150000" in text
+    if "-" not in COMMAND.parent.name:  # sanitizers have memory of their own
+        assert usage.ru_maxrss * 1024 < path.stat().st_size / 10 + (4 << 20)
+
+
 def test_progress_on_a_terminal_only(tmp_path):
     """A file that comes slowly: a pipe, and a terminal made of a pseudo-terminal."""
     import os
