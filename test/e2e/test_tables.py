@@ -222,7 +222,7 @@ def test_as_torch_printed_it(shapes, memory, stack, flops, tmp_path):
     p.export_chrome_trace(str(path))
     groups = [(False, 0)] + [(True, 0)] * shapes + [(False, 4), (True, 2)] * (stack and shapes)
     for by_shape, by_stack in groups:
-        rows = p.key_averages(group_by_input_shape=by_shape, group_by_stack_n=by_stack)
+        rows = p.key_averages(group_by_input_shape=by_shape, group_by_stack_n=by_stack, **torch_table.ALL_ROWS)
         group = ",".join(["input_shape"] * by_shape + [f"stack:{by_stack}"] * bool(by_stack))
         arguments = ["--group-by", group] if group else []
         # Not by a time: sums that are equal are not always equal in doubles, and then torch's order is by chance.
