@@ -366,6 +366,8 @@ static enum tp_json_token read_number(struct tp_json_in *in)
 
 static enum tp_json_token read_word(struct tp_json_in *in, const char *word, enum tp_json_token token)
 {
+    begin_text(in);
+    end_text(in);
     for (; *word; word++, in->at++)
         if (peek(in) != *word)
             return unexpected(in, peek(in), "this is no JSON value (true, false and null are the only words)");

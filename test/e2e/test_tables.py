@@ -246,3 +246,49 @@ def test_as_torch_printed_it_without_a_change(tmp_path):
     ours = table(path, "--group-by=input_shape", "--row-limit=30", "--header=head", sort_by="count")
     assert torch_table.same_but_for_ties(ours, theirs)
     assert "FLOPs" in ours and "CPU Mem" in ours and "Input Shapes" in ours
+
+
+# tprof summary.
+
+def summary(path, *arguments):
+    got = subprocess.run([COMMAND, "summary", *arguments, str(path)], capture_output=True, text=True, env=CLEAN)
+    assert (got.returncode, got.stderr) == (0, "")
+    return got.stdout
+
+
+def test_summary_of_a_file_of_ours(run):
+    result = run("mlp_adam", RANK=1, WORLD_SIZE=4)
+    (file,) = result.files(".pt.trace.json.gz")
+    trace, form = torch_table.read(file), json.loads(summary(file, "--json"))
+    cycle = result.summary["cycles"][0]
+    assert form["by_tprof"] and not form["partial"] and (form["rank"], form["world_size"]) == (1, 4)
+    assert (form["host"], form["process"]) == (result.summary["host"], str(result.summary["pid"]))
+    assert (form["kept"], form["lost"]) == (cycle["kept"], cycle["lost"])
+    assert cycle["begin_ns"] <= form["first_ns"] < form["last_ns"] <= cycle["end_ns"]
+    assert sum(form["categories"].values()) == len(
+        [e for e in trace["traceEvents"] if e["ph"] == "X" and e.get("cat") not in (None, "Trace")])
+    steps = sorted(round(float(e["dur"]) * 1000) for e in trace["traceEvents"] if e["name"].startswith("ProfilerStep#"))
+    assert form["steps"]["count"] == len(steps) == 3
+    assert [form["steps"][k] for k in ("median_ns", "p95_ns", "max_ns")] == [steps[1], steps[2], steps[2]]
+    text = summary(file)
+    assert f"written by tprof, on {form['host']}, process {form['process']}, rank 1 of 4\n" in text
+    assert f"  lost: 0 of {cycle['kept']} operators and ranges\n" in text
+    assert text.endswith(table(file, "--row-limit=20", sort_by="self_cpu_time_total"))
+    assert {(r["name"], r["count"]) for r in form["rows"]} == {
+        (row.key, row.count) for row in torch_table.averages(torch_table.load(file), False)}
+
+
+def test_summary_of_a_file_of_torch(tmp_path):
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p:
+        for step in range(4):
+            with record_function(f"ProfilerStep#{step}"):
+                torch.ones(10) + 1
+    path = tmp_path / "t.json"
+    p.export_chrome_trace(str(path))
+    form, text = json.loads(summary(path, "--json")), summary(path)
+    assert not form["by_tprof"] and "kept" not in form and "rank" not in form
+    steps = sorted(round(float(e["dur"]) * 1000) for e in torch_table.read(path)["traceEvents"]
+                   if e["name"].startswith("ProfilerStep#"))
+    assert [form["steps"][k] for k in ("count", "median_ns", "p95_ns", "max_ns")] == [
+        4, (steps[1] + steps[2]) // 2, steps[3], steps[3]]
+    assert "steps (ms)" in text and "lost" not in text and "CPU Mem" in text
