@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define FIRST_ROWS 256
+#define BLOCK_ROWS 256
 /* Ids of names are taken by this cache; a name is looked up by content only when its place is another's. */
 #define CACHE 1024
 /* Ranges around whole steps that are remembered: a program has a few. */
@@ -28,7 +28,7 @@ struct owed {
 
 struct tp_averages {
     struct tp_arena *arena;
-    struct tp_average *rows;
+    struct tp_average **blocks; /* of rows: these never move */
     size_t count, capacity, max_rows, name_bytes, max_bytes;
     uint32_t *slots; /* index + 1 by hash, open addressing, a power of two */
     size_t slot_count;
@@ -70,22 +70,28 @@ static uint64_t hash_of_key(const struct tp_average_key *key, uint64_t name_hash
     return key->stack ? hash_of(key->stack, key->stack_bytes, hash + 16) : hash;
 }
 
+static struct tp_average *row_at(const struct tp_averages *averages, size_t row)
+{
+    return &averages->blocks[row / BLOCK_ROWS][row % BLOCK_ROWS];
+}
+
+/* Room for twice as many rows to be found; the rows themselves come block by block. */
 static int grow(struct tp_averages *averages)
 {
-    size_t capacity = averages->capacity ? averages->capacity * 2 : FIRST_ROWS;
-    struct tp_average *rows = tp_arena_alloc(averages->arena, capacity * sizeof *rows);
+    size_t capacity = averages->capacity ? averages->capacity * 2 : BLOCK_ROWS;
+    struct tp_average **blocks = tp_arena_alloc(averages->arena, capacity / BLOCK_ROWS * sizeof *blocks);
     uint32_t *slots = tp_arena_alloc(averages->arena, capacity * 2 * sizeof *slots);
-    if (!rows || !slots)
+    if (!blocks || !slots)
         return -ENOMEM;
     if (averages->count)
-        memcpy(rows, averages->rows, averages->count * sizeof *rows);
+        memcpy(blocks, averages->blocks, averages->capacity / BLOCK_ROWS * sizeof *blocks);
+    averages->blocks = blocks;
     for (size_t i = 0; i < averages->count; i++) {
-        size_t at = rows[i].hash & (capacity * 2 - 1);
+        size_t at = row_at(averages, i)->hash & (capacity * 2 - 1);
         while (slots[at])
             at = (at + 1) & (capacity * 2 - 1);
         slots[at] = (uint32_t)i + 1;
     }
-    averages->rows = rows;
     averages->capacity = capacity;
     averages->slots = slots;
     averages->slot_count = capacity * 2;
@@ -95,6 +101,9 @@ static int grow(struct tp_averages *averages)
 static int64_t add_row(struct tp_averages *averages, const struct tp_average_key *key, uint64_t hash)
 {
     if (averages->count == averages->capacity && grow(averages) < 0)
+        return -ENOMEM;
+    struct tp_average **block = &averages->blocks[averages->count / BLOCK_ROWS];
+    if (!*block && !(*block = tp_arena_alloc(averages->arena, BLOCK_ROWS * sizeof **block)))
         return -ENOMEM;
     struct tp_average row = {.name_bytes = key->name_bytes,
                              .shapes_bytes = key->shapes_bytes,
@@ -113,7 +122,7 @@ static int64_t add_row(struct tp_averages *averages, const struct tp_average_key
     size_t at = hash & (averages->slot_count - 1);
     while (averages->slots[at])
         at = (at + 1) & (averages->slot_count - 1);
-    averages->rows[averages->count] = row;
+    *row_at(averages, averages->count) = row;
     averages->slots[at] = (uint32_t)++averages->count;
     return (int64_t)averages->count - 1;
 }
@@ -149,7 +158,7 @@ int64_t tp_averages_row_of(struct tp_averages *averages, const struct tp_average
     uint64_t hash = hash_of_key(key, hash_of(key->name, key->name_bytes, 0));
     for (size_t at = hash & (averages->slot_count - 1); averages->slots[at];
          at = (at + 1) & (averages->slot_count - 1)) {
-        const struct tp_average *row = &averages->rows[averages->slots[at] - 1];
+        const struct tp_average *row = row_at(averages, averages->slots[at] - 1);
         if (row->hash == hash && averages->slots[at] != averages->others && is_row_of(row, key))
             return averages->slots[at] - 1;
     }
@@ -165,7 +174,7 @@ int64_t tp_averages_row_of(struct tp_averages *averages, const struct tp_average
 
 struct tp_average *tp_averages_at(struct tp_averages *averages, size_t row)
 {
-    return &averages->rows[row];
+    return row_at(averages, row);
 }
 
 static int64_t row_of(struct tp_averages *averages, const char *name, size_t bytes, bool annotation, bool async)
@@ -175,7 +184,7 @@ static int64_t row_of(struct tp_averages *averages, const char *name, size_t byt
                                                                         .name_bytes = (uint32_t)bytes,
                                                                         .annotation = annotation});
     if (row >= 0 && (size_t)row == count && averages->others != (size_t)row + 1)
-        averages->rows[row].async = async;
+        row_at(averages, row)->async = async;
     return row;
 }
 
@@ -273,9 +282,9 @@ static int add_steps(struct tp_averages *averages)
             return -ENOMEM;
         uint64_t self = end - start;
         take(&self, averages->inside_ns[i]);
-        averages->rows[row].count++;
-        averages->rows[row].total_ns += (int64_t)(end - start);
-        averages->rows[row].self_ns += (int64_t)self;
+        row_at(averages, row)->count++;
+        row_at(averages, row)->total_ns += (int64_t)(end - start);
+        row_at(averages, row)->self_ns += (int64_t)self;
         /* The innermost range around the step had this time for its own. */
         const struct around *inner = NULL;
         for (size_t k = 0; k < averages->around_count; k++) {
@@ -286,7 +295,7 @@ static int add_steps(struct tp_averages *averages)
                 inner = around;
         }
         if (inner) {
-            int64_t *own = &averages->rows[inner->row].self_ns;
+            int64_t *own = &row_at(averages, inner->row)->self_ns;
             *own = *own > (int64_t)self ? *own - (int64_t)self : 0;
         }
     }
@@ -338,7 +347,7 @@ static int give_to_parent(struct tp_averages *averages, const struct tp_event *e
     if (low < count && events[low].index == event->parent) {
         int64_t row = row_of_event(averages, &events[low]);
         if (row >= 0 && row != NO_ROW)
-            averages->rows[row].self_ns += (int64_t)ns;
+            row_at(averages, row)->self_ns += (int64_t)ns;
         return row < 0 ? -ENOMEM : 0;
     }
     for (size_t i = 0; i < averages->owed_count; i++)
@@ -377,7 +386,7 @@ int tp_averages_segment(struct tp_averages *averages, const struct tp_event *eve
                 return -ENOMEM;
             continue;
         }
-        struct tp_average *row = &averages->rows[at];
+        struct tp_average *row = row_at(averages, at);
         row->count++;
         row->total_ns += (int64_t)(event->end_ns - event->start_ns);
         row->self_ns += (int64_t)event->self_ns;
@@ -395,15 +404,15 @@ int tp_averages_end(struct tp_averages *averages)
 int tp_averages_merge(struct tp_averages *into, const struct tp_averages *from)
 {
     for (size_t i = 0; i < from->count; i++) {
-        const struct tp_average *row = &from->rows[i];
+        const struct tp_average *row = row_at(from, i);
         int64_t at = i + 1 == from->others
                          ? others_row(into)
                          : row_of(into, row->name, row->name_bytes, row->annotation, row->async);
         if (at < 0)
             return -ENOMEM;
-        into->rows[at].count += row->count;
-        into->rows[at].total_ns += row->total_ns;
-        into->rows[at].self_ns += row->self_ns;
+        row_at(into, at)->count += row->count;
+        row_at(into, at)->total_ns += row->total_ns;
+        row_at(into, at)->self_ns += row->self_ns;
     }
     return 0;
 }
@@ -417,35 +426,34 @@ static bool appears_before(const struct tp_average *a, const struct tp_average *
     return a->first_serial < b->first_serial;
 }
 
-static void sift(struct tp_average *rows, size_t count, size_t at)
+static void sift(struct tp_averages *averages, size_t count, size_t at)
 {
-    struct tp_average moved = rows[at];
+    struct tp_average moved = *row_at(averages, at);
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && appears_before(&rows[child], &rows[child + 1]))
+        if (child + 1 < count && appears_before(row_at(averages, child), row_at(averages, child + 1)))
             child++;
-        if (!appears_before(&moved, &rows[child]))
+        if (!appears_before(&moved, row_at(averages, child)))
             break;
-        rows[at] = rows[child];
+        *row_at(averages, at) = *row_at(averages, child);
     }
-    rows[at] = moved;
+    *row_at(averages, at) = moved;
 }
 
 void tp_averages_arrange(struct tp_averages *averages)
 {
-    struct tp_average *rows = averages->rows;
     size_t count = 0;
     averages->others = 0;
     for (size_t i = 0; i < averages->count; i++)
-        if (rows[i].count)
-            rows[count++] = rows[i];
+        if (row_at(averages, i)->count)
+            *row_at(averages, count++) = *row_at(averages, i);
     averages->count = count;
     for (size_t i = count / 2; i-- > 0;)
-        sift(rows, count, i);
+        sift(averages, count, i);
     for (size_t i = count; i-- > 1;) {
-        struct tp_average last = rows[0];
-        rows[0] = rows[i];
-        rows[i] = last;
-        sift(rows, i, 0);
+        struct tp_average last = *row_at(averages, 0);
+        *row_at(averages, 0) = *row_at(averages, i);
+        *row_at(averages, i) = last;
+        sift(averages, i, 0);
     }
 }
 
@@ -456,10 +464,10 @@ size_t tp_averages_count(const struct tp_averages *averages)
 
 const struct tp_average *tp_averages_row(const struct tp_averages *averages, size_t row)
 {
-    return &averages->rows[row];
+    return row_at(averages, row);
 }
 
 uint64_t tp_averages_others(const struct tp_averages *averages)
 {
-    return averages->others ? averages->rows[averages->others - 1].count : 0;
+    return averages->others ? row_at(averages, averages->others - 1)->count : 0;
 }

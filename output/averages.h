@@ -69,7 +69,7 @@ int tp_averages_end(struct tp_averages *averages);
 
 /* The number of the row, made if it is new and there is room for it; or -ENOMEM. */
 int64_t tp_averages_row_of(struct tp_averages *averages, const struct tp_average_key *key);
-/* To be added to; valid until the next row is made. */
+/* To be added to. */
 struct tp_average *tp_averages_at(struct tp_averages *averages, size_t row);
 /* Forgets the rows without an event, and arranges the others by their first event: the earlier, of equal begins the
  * longer, then the smaller serial. Numbers of rows change; no row can be made or found by key after it. */

@@ -21,7 +21,7 @@ static void check_rows(const struct tp_averages *averages, const struct tp_trace
         const struct tp_average *row = tp_averages_row(averages, i);
         if (row->count == 0 || row->name[row->name_bytes] != 0)
             abort();
-        if (i > 0 && row[-1].first_start_ns > row->first_start_ns)
+        if (i > 0 && tp_averages_row(averages, i - 1)->first_start_ns > row->first_start_ns)
             abort();
         if (strcmp(row->name, "[memory]") != 0 && strcmp(row->name, "[OutOfMemory]") != 0)
             count += row->count;
