@@ -61,16 +61,17 @@ struct thread {
     bool async; /* holds ranges that do not nest (tprof's traces say so in its name) */
 };
 
-struct kernel {
+/* What is looked up by the External id of an operator: the time of a kernel, or of all its kernels; its thread. */
+struct linked {
     uint64_t id;
-    int64_t ns;
+    int64_t value;
 };
 
 #define KERNELS 1024
 struct kernels {
     struct kernels *next;
     size_t count;
-    struct kernel kernels[KERNELS];
+    struct linked kernels[KERNELS];
 };
 
 /* An event that is over, as far as its row is concerned. */
@@ -134,9 +135,10 @@ struct tp_trace_table {
     size_t thread_count, thread_capacity;
     uint32_t last_thread;
     struct tp_spans *spans, *allocations;
+    struct tp_spans *launches; /* calls of a runtime that name an operator; their threads turn out at the end */
     struct kernels *kernels_first, *kernels_last;
     /* At the end. */
-    struct kernel *kernels;
+    struct linked *kernels;
     size_t kernel_count, kernel_near;
     /* By allocation, sorted by time: when, and the sums of all before it. NULL where all are zero. */
     int64_t *memory_at, *memory_sum, *device_memory_sum;
@@ -165,7 +167,9 @@ struct tp_trace_table *tp_trace_table_new(const struct tp_trace_table_options *o
     table->stacks = tp_strings_new(arena);
     table->spans = tp_spans_new(arena);
     table->allocations = tp_spans_new(arena);
-    return table->shapes && table->labels && table->averages && table->stacks && table->spans && table->allocations
+    table->launches = tp_spans_new(arena);
+    return table->shapes && table->labels && table->averages && table->stacks && table->spans && table->allocations &&
+                   table->launches
                ? table
                : NULL;
 }
@@ -521,7 +525,7 @@ static int add_kernel(struct tp_trace_table *table, uint64_t id, int64_t ns)
             table->kernels_first = kernels;
         table->kernels_last = last = kernels;
     }
-    last->kernels[last->count++] = (struct kernel){id, ns};
+    last->kernels[last->count++] = (struct linked){id, ns};
     table->kernel_count++;
     return 0;
 }
@@ -593,19 +597,18 @@ static int take_allocation(struct tp_trace_table *table, const struct tp_trace_e
 
 static int take_cpu_event(struct tp_trace_table *table, const struct tp_trace_event *event, enum kind kind)
 {
-    bool linked = kind == KIND_RUNTIME && table->arguments.id;
     int64_t label = label_of_event(table, event, kind);
     int64_t thread = thread_of(table, event,
-                               kind == KIND_APART                ? CLASS_APART
-                               : kind == KIND_RUNTIME && !linked ? CLASS_RUNTIME
-                                                                 : CLASS_PROGRAM);
+                               kind == KIND_APART     ? CLASS_APART
+                               : kind == KIND_RUNTIME ? CLASS_RUNTIME
+                                                      : CLASS_PROGRAM);
     if (label < 0 || thread < 0)
         return -ENOMEM;
     struct tp_span span = {.start_ns = event->ts_ns,
                            .end_ns = event->ts_ns + event->dur_ns,
                            .serial = event->number,
                            .label = (uint32_t)label,
-                           .id = kind == KIND_RUNTIME ? 0 : table->arguments.id,
+                           .id = table->arguments.id,
                            .flops = flops_of(table, event)};
     if (table->options.by_stack) {
         span.stack = table->arguments.stack;
@@ -613,7 +616,7 @@ static int take_cpu_event(struct tp_trace_table *table, const struct tp_trace_ev
         if (event->has_forward_thread && event->forward_thread > 0)
             span.forward_thread = (uint64_t)event->forward_thread;
     }
-    return tp_spans_add(table->spans, (uint32_t)thread, &span);
+    return tp_spans_add(kind == KIND_RUNTIME && span.id ? table->launches : table->spans, (uint32_t)thread, &span);
 }
 
 /* Names that torch's tables leave out. */
@@ -693,43 +696,48 @@ int tp_trace_table_event(void *context, const struct tp_trace_event *event)
     return status;
 }
 
-/* The end: kernels by id. */
+/* The end: what is looked up by id. */
 
-static void sift_kernel(struct kernel *kernels, size_t count, size_t at)
+static void sift_linked(struct linked *linked, size_t count, size_t at)
 {
-    struct kernel moved = kernels[at];
+    struct linked moved = linked[at];
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && kernels[child].id < kernels[child + 1].id)
+        if (child + 1 < count && linked[child].id < linked[child + 1].id)
             child++;
-        if (moved.id >= kernels[child].id)
+        if (moved.id >= linked[child].id)
             break;
-        kernels[at] = kernels[child];
+        linked[at] = linked[child];
     }
-    kernels[at] = moved;
+    linked[at] = moved;
+}
+
+static void sort_by_id(struct linked *linked, size_t count)
+{
+    for (size_t i = count / 2; i-- > 0;)
+        sift_linked(linked, count, i);
+    for (size_t i = count; i-- > 1;) {
+        struct linked last = linked[0];
+        linked[0] = linked[i];
+        linked[i] = last;
+        sift_linked(linked, i, 0);
+    }
 }
 
 static int gather_kernels(struct tp_trace_table *table)
 {
     size_t count = 0;
-    struct kernel *kernels = tp_arena_alloc(table->arena, table->kernel_count * sizeof *kernels);
+    struct linked *kernels = tp_arena_alloc(table->arena, table->kernel_count * sizeof *kernels);
     if (!kernels)
         return -ENOMEM;
     for (const struct kernels *some = table->kernels_first; some; some = some->next) {
         memcpy(kernels + count, some->kernels, some->count * sizeof *kernels);
         count += some->count;
     }
-    for (size_t i = count / 2; i-- > 0;)
-        sift_kernel(kernels, count, i);
-    for (size_t i = count; i-- > 1;) {
-        struct kernel last = kernels[0];
-        kernels[0] = kernels[i];
-        kernels[i] = last;
-        sift_kernel(kernels, i, 0);
-    }
+    sort_by_id(kernels, count);
     size_t kept = 0;
     for (size_t i = 0; i < count; i++)
         if (kept && kernels[kept - 1].id == kernels[i].id)
-            kernels[kept - 1].ns += kernels[i].ns;
+            kernels[kept - 1].value += kernels[i].value;
         else
             kernels[kept++] = kernels[i];
     table->kernels = kernels;
@@ -737,27 +745,84 @@ static int gather_kernels(struct tp_trace_table *table)
     return 0;
 }
 
-/* Ids mostly rise with time: the next one is looked at first. */
-static int64_t kernels_of(struct tp_trace_table *table, uint64_t id)
+/* Ids mostly rise with time: the one behind the last that was found is looked at first. */
+static struct linked *find_linked(struct linked *linked, size_t count, size_t *near, uint64_t id)
 {
-    if (!id || !table->kernel_count)
-        return 0;
-    size_t low = 0, high = table->kernel_count;
-    if (table->kernels[table->kernel_near].id < id)
-        low = table->kernel_near + 1;
-    if (low < high && table->kernels[low].id >= id)
+    size_t low = 0, high = count;
+    if (*near < count && linked[*near].id < id)
+        low = *near + 1;
+    if (low < high && linked[low].id >= id)
         high = low;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (table->kernels[middle].id < id)
+        if (linked[middle].id < id)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == table->kernel_count || table->kernels[low].id != id)
+    if (low == count || linked[low].id != id)
+        return NULL;
+    *near = low;
+    return &linked[low];
+}
+
+static int64_t kernels_of(struct tp_trace_table *table, uint64_t id)
+{
+    const struct linked *found =
+        id ? find_linked(table->kernels, table->kernel_count, &table->kernel_near, id) : NULL;
+    return found ? found->value : 0;
+}
+
+/* Calls of a runtime stand where the operator that they name does; if there is none, apart from all operators. */
+
+static struct linked *gather_launchers(struct tp_trace_table *table, struct tp_spans_reader *reader, size_t *ret_count)
+{
+    struct linked *launchers = tp_arena_alloc(table->arena, tp_spans_count(table->launches) * sizeof *launchers);
+    size_t count = 0, kept = 0;
+    for (uint32_t thread = 0; launchers && thread < tp_spans_threads(table->launches); thread++) {
+        if (tp_spans_open(reader, table->launches, thread) < 0)
+            return NULL;
+        for (struct tp_span span; tp_spans_next(reader, &span);)
+            launchers[count++] = (struct linked){span.id, -1};
+    }
+    if (!launchers)
+        return NULL;
+    sort_by_id(launchers, count);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || launchers[kept - 1].id != launchers[i].id)
+            launchers[kept++] = launchers[i];
+    *ret_count = kept;
+    return launchers;
+}
+
+static int place_launches(struct tp_trace_table *table, struct tp_spans_reader *reader)
+{
+    size_t count, near = 0;
+    if (tp_spans_count(table->launches) == 0)
         return 0;
-    table->kernel_near = low;
-    return table->kernels[low].ns;
+    struct linked *launchers = gather_launchers(table, reader, &count), *found;
+    if (!launchers)
+        return -ENOMEM;
+    for (uint32_t thread = 0; thread < tp_spans_threads(table->spans); thread++) {
+        if (table->threads[thread].async)
+            continue;
+        if (tp_spans_open(reader, table->spans, thread) < 0)
+            return -ENOMEM;
+        for (struct tp_span span; tp_spans_next(reader, &span);)
+            if (span.id && (found = find_linked(launchers, count, &near, span.id)))
+                found->value = thread;
+    }
+    for (uint32_t thread = 0; thread < tp_spans_threads(table->launches); thread++) {
+        if (tp_spans_open(reader, table->launches, thread) < 0)
+            return -ENOMEM;
+        for (struct tp_span span; tp_spans_next(reader, &span);) {
+            found = find_linked(launchers, count, &near, span.id);
+            span.id = 0; /* kernels are the operator's */
+            if (tp_spans_add(table->spans, found->value < 0 ? thread : (uint32_t)found->value, &span) < 0)
+                return -ENOMEM;
+        }
+    }
+    return tp_spans_end(table->spans);
 }
 
 /* Memory by time. */
@@ -1063,7 +1128,8 @@ static int build(struct tp_trace_table *table)
 {
     struct tp_spans_reader *reader = tp_spans_reader_new(table->arena);
     if (!reader || tp_spans_end(table->spans) < 0 || tp_spans_end(table->allocations) < 0 ||
-        gather_memory(table, reader) < 0 || (table->kernel_count && gather_kernels(table) < 0) ||
+        tp_spans_end(table->launches) < 0 || place_launches(table, reader) < 0 || gather_memory(table, reader) < 0 ||
+        (table->kernel_count && gather_kernels(table) < 0) ||
         (table->options.by_stack && gather_forwards(table, reader) < 0))
         return -ENOMEM;
     for (uint32_t thread = 0; thread < tp_spans_threads(table->spans); thread++) {

@@ -5,8 +5,8 @@
  * As torch (torch/autograd/profiler.py, _parse_kineto_results; profiler_util.py, EventList):
  *   - Per thread an event lies inside the one before it that is still open, if it ends no later than that. Self time is
  *     what the events directly inside leave, and may be negative. An only child of its parent's name is one with it.
- *   - Times of kernels are those of the operator that started them (External id), and of all operators around it.
- *     Without a link a call of the CUDA runtime stands apart from the operators of its thread.
+ *   - Times of kernels are those of the operator that started them (External id), and of all operators around it. A call
+ *     of the CUDA runtime lies where that operator does; without one, apart from the operators of its thread.
  *   - Memory of an event is what was allocated and freed, on any thread, between its begin and its end; what lies in no
  *     event has a row of its own, [memory].
  *   - A backward event has the stack of the forward one.

@@ -69,9 +69,9 @@ class Maker:
             if name == "aten::mm":
                 args = {k: v[:2] if isinstance(v, list) else v for k, v in args.items()}
         self.event(category, name, thread, start, length, **args)
-        starts_kernels = self.with_device and "External id" in args and name != "aten::is_leaf"
-        if starts_kernels and self.rng.random() < 0.4:
-            self.launch(thread, start, length, args["External id"], category)
+        if self.with_device and "External id" in args and self.rng.random() < 0.4:
+            at, of = self.rng.choice([thread, thread, 10]), self.rng.choice([args["External id"]] * 4 + [3, 10 ** 6])
+            self.launch(at, start, length, of, category)
         return name
 
     def launch(self, thread, start, length, of, category):
