@@ -342,11 +342,12 @@ static void put_frame(struct layout *layout, const char *frame, size_t bytes)
         put_text(layout, frame, bytes, SIZE_MAX, "");
         return;
     }
-    size_t left_out = columns - width + (width > 3 ? 3 : 0);
-    const char *at = tp_text_after(frame, bytes, left_out);
-    char room[2048];
-    int length = snprintf(room, sizeof room, "%s%.*s", width > 3 ? "..." : "", (int)(bytes - (size_t)(at - frame)), at);
-    put_text(layout, room, (size_t)length < sizeof room ? (size_t)length : sizeof room - 1, SIZE_MAX, "");
+    size_t dots = width > 3 ? 3 : 0;
+    const char *at = tp_text_after(frame, bytes, columns - width + dots);
+    tp_text_put(layout->text, "...", dots);
+    tp_text_name(layout->text, at, bytes - (size_t)(at - frame), SIZE_MAX);
+    tp_text_put(layout->text, "  ", 2);
+    layout->at++;
 }
 
 static size_t frame_length(const char *stack, size_t bytes)
@@ -546,7 +547,9 @@ int tp_table_render(struct tp_text *text, const struct tp_averages *averages, co
     lay_out(&layout, averages, order, count);
     if (options->header) {
         tp_text_fill(text, '=', line_length(&layout));
-        tp_text_format(text, "\n%s\n", options->header);
+        tp_text_put(text, "\n", 1);
+        tp_text_put(text, options->header, strlen(options->header));
+        tp_text_put(text, "\n", 1);
     }
     if (options->top_level_only) {
         tp_text_fill(text, '=', line_length(&layout));

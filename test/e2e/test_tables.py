@@ -230,6 +230,10 @@ def test_as_torch_printed_it(shapes, memory, stack, flops, tmp_path):
             theirs = torch_table.text(rows, sort_by=sort_by)
             ours = table(path, "--include-python-functions", *arguments, sort_by=sort_by)
             assert torch_table.same_but_for_ties(ours, theirs), (ours, theirs)
+        for width in (3, 4, 10, None) if by_stack else ():
+            theirs = torch_table.text(rows, max_src_column_width=width)
+            ours = table(path, "--include-python-functions", *arguments, "--max-src-column-width", width or "none")
+            assert torch_table.same_but_for_ties(ours, theirs), (ours, theirs)
     rows = torch_table.averages(torch_table.load(path), with_flops=False)
     for sort_by in ("self_cpu_time_total", "cpu_time"):
         ours = table(path, "--include-python-functions", "--flops=none", sort_by=sort_by)
