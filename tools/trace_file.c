@@ -121,6 +121,8 @@ static bool judge(const struct input *input, int status, const struct tp_trace_i
         complain(input, "%s; %llu events were read", strerror(-status), events);
     else if (!result->found_events)
         complain(input, "it is no trace: an array of events, or an object with traceEvents, is accepted");
+    else if (result->is_open)
+        complain(input, "note: the array of events has no end; the %llu that are there were read", events);
     return status == 0 && result->found_events;
 }
 

@@ -107,6 +107,15 @@ def test_odd_file(name, options, tmp_path):
         ("aten::add", 3)]
 
 
+def test_array_without_an_end(tmp_path):
+    """The format allows it: a program that was killed leaves such a file. What is there counts, and a note says so."""
+    path = tmp_path / "t.json"
+    path.write_text("[" + ",".join(good(3)) + ",\n")
+    got = subprocess.run([COMMAND, "table", "--json", str(path)], capture_output=True, text=True, env=CLEAN)
+    assert got.returncode == 0 and json.loads(got.stdout)["rows"][0]["count"] == 3
+    assert got.stderr == f"tprof table: {path}: note: the array of events has no end; the 3 that are there were read\n"
+
+
 def test_nothing_in_it(tmp_path):
     path = tmp_path / "t.json"
     path.write_bytes(trace())
