@@ -18,6 +18,15 @@
 #include "pool.h"
 #include "record.h"
 
+/* A name that this thread has interned, by the address at which it stood. */
+struct tp_thread_name {
+    const char *at;
+    const char *text; /* in the table */
+    uint64_t id;
+};
+
+#define TP_THREAD_NAMES 64
+
 struct tp_thread {
     /* Hot, written by the owner at each record; two lines, shared with nothing. */
     _Alignas(2 * TP_CACHE_LINE) uint64_t *next; /* where the next record goes */
@@ -31,6 +40,7 @@ struct tp_thread {
     uint64_t loss_first, loss_last;             /* times of the begins lost since the last loss record */
     _Atomic uint64_t lost;                      /* all begins lost */
     _Atomic uint64_t lost_told;                 /* of them, told by loss records */
+    struct tp_thread_name names[TP_THREAD_NAMES];
     /* Cold. */
     _Alignas(2 * TP_CACHE_LINE) struct tp_thread_info info;
     struct tp_thread *next_thread; /* list lock */

@@ -45,6 +45,11 @@ static void *start_quick(void **ret_context, const void *range)
     return ret_context;
 }
 
+static void *start_dispatched(void **ret_context, const void *range)
+{
+    return start_quick(ret_context, range);
+}
+
 static void end_of_ours(const void *range, void *context)
 {
     (void)context;
@@ -56,9 +61,14 @@ static inline tp_torch_start_fn start_of(uint8_t scope)
     return scope == TP_SCOPE_USER_SCOPE || tp_torch_ranges.overload_names ? start_whole : start_quick;
 }
 
+static inline bool is_dispatched(const void *range)
+{
+    return tp_torch_has_start(&object.range, range, start_dispatched);
+}
+
 static inline bool is_quick(const void *range)
 {
-    return tp_torch_has_start(&object.range, range, start_quick);
+    return tp_torch_has_start(&object.range, range, start_quick) || is_dispatched(range);
 }
 
 static inline bool is_started(const void *range)
@@ -147,27 +157,18 @@ static void construct(void *range, uint8_t scope)
         make_range(range, scope, start_of(scope));
 }
 
-static inline void begin_quick(void *range, const char *name, size_t bytes, int64_t sequence, uint64_t forward_thread,
-                               bool is_async, struct tp_torch_values inputs)
+static inline void begin_quick(void *range, struct tp_torch_begin *what)
 {
-    uint8_t scope = tp_torch_scope(&object.range, range);
+    const struct tp_torch_abi *abi = &tp_torch_ranges.abi;
     uint32_t active = tp_hooks_active();
-    put_word(range, tp_torch_ranges.abi.at.sequence, (uint64_t)sequence);
+    put_word(range, abi->at.sequence, (uint64_t)what->sequence);
     ((uint8_t *)range)[object.started] = 1;
     if (TP_UNLIKELY(!(active & TP_HOOK_RECORD)))
         return;
-    struct tp_torch_begin what = {
-        .record_function = range,
-        .name = name,
-        .bytes = bytes,
-        .sequence = sequence,
-        .id = tp_torch_id(&tp_torch_ranges.abi, range),
-        .forward_thread = forward_thread,
-        .scope = scope,
-        .is_async = is_async,
-        .inputs = inputs,
-    };
-    tp_torch_record_begin(&what, active);
+    what->record_function = range;
+    what->id = tp_torch_id(abi, range);
+    what->scope = tp_torch_scope(&object.range, range);
+    tp_torch_record_begin(what, active);
 }
 
 /* c10::FunctionSchema begins with its name, a std::string, and that with its text: seen at attach. */
@@ -184,8 +185,15 @@ static void before_quick(void *range, struct tp_range_name name, int64_t sequenc
     if (tp_torch_scope(&object.range, range) == TP_SCOPE_BACKWARD_FUNCTION &&
         !atomic_load_explicit(&tp_session.saw_backward, memory_order_relaxed) && tp_hooks_active())
         tp_torch_first_backward(range);
-    begin_quick(range, text, bytes, sequence, tp_torch_forward_thread(abi, range), abi->is_async(range),
-                tp_torch_inputs_of(range));
+    struct tp_torch_begin what = {
+        .name = text,
+        .bytes = bytes,
+        .sequence = sequence,
+        .forward_thread = tp_torch_forward_thread(abi, range),
+        .is_async = abi->is_async(range),
+        .inputs = tp_torch_inputs_of(range),
+    };
+    begin_quick(range, &what);
 }
 
 /* After the start callbacks of the others, so that what those cost is not in our range. An id that none of them asked
@@ -235,8 +243,12 @@ static void end(void *range)
 
 static void destroy(void *range)
 {
-    if (TP_LIKELY(is_quick(range))) {
-        if (TP_LIKELY(is_started(range)))
+    if (TP_LIKELY(is_dispatched(range))) {
+        end_quick(range);
+        return;
+    }
+    if (is_quick(range)) {
+        if (is_started(range))
             end_quick(range);
         if (TP_LIKELY(tp_torch_owns_nothing(&object, range)))
             return;
@@ -255,10 +267,18 @@ static void destroy_and_free(void *range)
     tp_range_real.destroy_and_free(range);
 }
 
+/* Called by the dispatcher alone, with an object that nobody else sees: it will not come to own anything. */
 static inline void run_quick(void *range, const void *schema, uint16_t key, uint64_t keys, struct tp_torch_values inputs)
 {
-    const char *name = name_of(schema);
-    begin_quick(range, name, strlen(name), object.sequence_now(key, keys), 0, false, inputs);
+    tp_torch_start_fn dispatched = start_dispatched;
+    memcpy((char *)range + object.range.start, &dispatched, sizeof dispatched);
+    struct tp_torch_begin what = {
+        .name = name_of(schema),
+        .is_kept = true,
+        .sequence = object.sequence_now(key, keys),
+        .inputs = inputs,
+    };
+    begin_quick(range, &what);
 }
 
 static void run(void *range, const void *schema, uint16_t key, uint64_t keys)

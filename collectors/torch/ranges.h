@@ -48,6 +48,7 @@ struct tp_torch_begin {
     uint64_t forward_thread;
     uint8_t scope;
     bool is_async;
+    bool is_kept; /* the name ends with a NUL, and what stands at its address is mostly the same name; bytes are not set */
     struct tp_torch_values inputs; /* none where they are not recorded */
 };
 
@@ -61,6 +62,22 @@ static inline struct tp_thread *tp_torch_recording_thread(uint32_t active)
     return thread;
 }
 
+/* Most operators come again and again. An address may have been freed meanwhile and hold another name. */
+static inline uint32_t tp_torch_kept_name(struct tp_thread *thread, const char *name, size_t *ret_bytes)
+{
+    struct tp_thread_name *known = &thread->names[(uintptr_t)name / 16 % TP_THREAD_NAMES];
+    if (TP_LIKELY(known->at == name && strcmp(known->text, name) == 0)) {
+        *ret_bytes = 0; /* asked for only where there is no id */
+        return (uint32_t)known->id;
+    }
+    *ret_bytes = strlen(name);
+    uint32_t id = tp_intern(tp_session.spool.names, name, *ret_bytes);
+    size_t bytes;
+    if (id)
+        *known = (struct tp_thread_name){.at = name, .text = tp_intern_text(tp_session.spool.names, id, &bytes), .id = id};
+    return id;
+}
+
 static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint32_t active)
 {
     struct tp_thread *thread = tp_torch_recording_thread(active);
@@ -69,7 +86,8 @@ static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint
         return;
     }
     size_t bytes = what->bytes, text_bytes = 0;
-    uint32_t id = tp_intern(tp_session.spool.names, what->name, bytes);
+    uint32_t id = what->is_kept ? tp_torch_kept_name(thread, what->name, &bytes)
+                                : tp_intern(tp_session.spool.names, what->name, bytes);
     unsigned words = TP_BEGIN_WORDS + (what->forward_thread != 0);
     uint8_t flags = what->forward_thread != 0 ? TP_BEGIN_FORWARD_THREAD : 0;
     if (TP_UNLIKELY(id == 0)) {
