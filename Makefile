@@ -159,6 +159,11 @@ scale: $(BUILD)/test/scale/model_scale ## a hundred million ranges through the m
 bench: all ## what an operator costs bare, dormant, waiting, recording, and under torch.profiler
 	$(TEST_PYTHON) test/bench/bench.py $(BUILD)/libtprof.so $(BUILD)/bench.json
 
+.PHONY: matrix
+MATRIX_TESTS ?= test/e2e
+matrix: all drivers doubles ## the end-to-end tests on other versions of PyTorch: MATRIX="PYTHON...", MATRIX_TESTS=files
+	test/matrix/matrix.sh "$(MATRIX)" $(MATRIX_TESTS)
+
 .PHONY: demo
 demo: ## gets what is needed, builds, runs a small training under the agent
 	tools/setup.sh

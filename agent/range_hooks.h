@@ -12,14 +12,20 @@
 
 #include "base.h"
 
-/* A name as it is passed, by value: text, or an object that has a name. */
+enum tp_range_name_kind {
+    TP_RANGE_NAME_TEXT,   /* text, of so many bytes */
+    TP_RANGE_NAME_OBJECT, /* an object that has a name */
+    TP_RANGE_NAME_STRING, /* PyTorch up to 2.8: text that ends with a NUL and lies in the object, a std::string */
+};
+
+/* A name as it is passed, by value, from PyTorch 2.9 on. */
 struct tp_range_name {
     union {
         uint64_t bytes;
         const void *object;
     };
     const char *text;
-    uint8_t is_object; /* the bytes behind it are padding, and anything */
+    uint8_t kind; /* enum tp_range_name_kind; the bytes behind it are padding, and anything */
 };
 
 struct tp_range_hooks {

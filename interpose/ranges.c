@@ -22,6 +22,11 @@
 #define BEFORE \
     "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEESt17reference_wrapperIKN3c1014" \
     "FunctionSchemaEEEEl"
+/* PyTorch up to 2.8: one function for each kind of name. A std::string is passed by its address, in both layouts of it. */
+#define BEFORE_TEXT "_ZN2at14RecordFunction6beforeEPKcl"
+#define BEFORE_OBJECT "_ZN2at14RecordFunction6beforeESt17reference_wrapperIKN3c1014FunctionSchemaEEl"
+#define BEFORE_STRING "_ZN2at14RecordFunction6beforeESsl"
+#define BEFORE_STRING_CXX11 "_ZN2at14RecordFunction6beforeENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEl"
 #define END "_ZN2at14RecordFunction3endEv"
 #define DESTROY "_ZN2at14RecordFunctionD1Ev"
 #define DESTROY_AND_FREE "_ZN2at14RecordFunctionD0Ev"
@@ -56,6 +61,28 @@ static void is_missing(void)
     __builtin_trap();
 }
 
+static void (*before_by_kind[3])(void *range, const void *name, int64_t sequence); /* the program's own; by enum tp_range_name_kind */
+
+static void before_of_kind(void *range, struct tp_range_name name, int64_t sequence)
+{
+    before_by_kind[name.kind](range, name.kind == TP_RANGE_NAME_TEXT ? name.text : name.object, sequence);
+}
+
+/* before(), where PyTorch has one for each kind of name. NULL: it has not. */
+static void *look_up_kinds(void)
+{
+    *(void **)&before_by_kind[TP_RANGE_NAME_TEXT] = tp_real_in(LIBRARY, BEFORE_TEXT);
+    *(void **)&before_by_kind[TP_RANGE_NAME_OBJECT] = tp_real_in(LIBRARY, BEFORE_OBJECT);
+    void *string = tp_real_in(LIBRARY, BEFORE_STRING);
+    *(void **)&before_by_kind[TP_RANGE_NAME_STRING] = string ? string : tp_real_in(LIBRARY, BEFORE_STRING_CXX11);
+    for (size_t i = 0; i < TP_COUNT(before_by_kind); i++)
+        if (!before_by_kind[i])
+            return NULL;
+    void *function;
+    *(void (**)(void *, struct tp_range_name, int64_t))&function = before_of_kind;
+    return function;
+}
+
 /* Several threads may come here at once: all of them write the same. */
 TP_COLD void tp_ranges_look_up(void)
 {
@@ -64,6 +91,8 @@ TP_COLD void tp_ranges_look_up(void)
     bool whole = true;
     for (size_t i = 0; i < TP_COUNT(names); i++) {
         void *function = tp_real_in(LIBRARY, names[i].linker_name);
+        if (!function && names[i].offset == offsetof(struct tp_range_hooks, before))
+            function = look_up_kinds();
         whole = whole && function;
         if (!function)
             *(void (**)(void))&function = is_missing;
@@ -112,6 +141,31 @@ void tp_range_before(void *range, struct tp_range_name name, int64_t sequence) _
 TP_EXPORT void tp_range_before(void *range, struct tp_range_name name, int64_t sequence)
 {
     hooks()->before(range, name, sequence);
+}
+
+void tp_range_before_text(void *range, const char *text, int64_t sequence) __asm__(BEFORE_TEXT);
+TP_EXPORT void tp_range_before_text(void *range, const char *text, int64_t sequence)
+{
+    hooks()->before(range, (struct tp_range_name){.bytes = strlen(text), .text = text}, sequence);
+}
+
+void tp_range_before_object(void *range, const void *object, int64_t sequence) __asm__(BEFORE_OBJECT);
+TP_EXPORT void tp_range_before_object(void *range, const void *object, int64_t sequence)
+{
+    hooks()->before(range, (struct tp_range_name){.object = object, .kind = TP_RANGE_NAME_OBJECT}, sequence);
+}
+
+/* Either layout of a std::string begins with the address of its text. */
+void tp_range_before_string(void *range, char *const *string, int64_t sequence) __asm__(BEFORE_STRING);
+TP_EXPORT void tp_range_before_string(void *range, char *const *string, int64_t sequence)
+{
+    hooks()->before(range, (struct tp_range_name){.object = string, .text = *string, .kind = TP_RANGE_NAME_STRING}, sequence);
+}
+
+void tp_range_before_string_cxx11(void *range, char *const *string, int64_t sequence) __asm__(BEFORE_STRING_CXX11);
+TP_EXPORT void tp_range_before_string_cxx11(void *range, char *const *string, int64_t sequence)
+{
+    tp_range_before_string(range, string, sequence);
 }
 
 void tp_range_end(void *range) __asm__(END);

@@ -43,26 +43,41 @@ static struct finding finding_of(uint64_t event, uint64_t offset, const char *fo
     return (struct finding){event, offset, strdup(text)};
 }
 
+/* In the file. What is about no event or place comes last. */
+static bool is_earlier(uint64_t event, uint64_t offset, const struct finding *than)
+{
+    return event != than->event ? event < than->event : offset < than->offset;
+}
+
 void findings_add(struct findings *findings, enum finding_kind kind, uint64_t event, uint64_t offset,
                   const char *format, ...)
 {
-    uint64_t at = findings->count[kind]++;
-    if (at >= FINDINGS_SHOWN)
+    struct finding *shown = findings->shown[kind];
+    size_t count = findings->count[kind]++ < FINDINGS_SHOWN ? (size_t)findings->count[kind] - 1 : FINDINGS_SHOWN;
+    size_t at = count;
+    while (at > 0 && is_earlier(event, offset, &shown[at - 1]))
+        at--;
+    if (at == FINDINGS_SHOWN)
         return;
+    if (count == FINDINGS_SHOWN)
+        free(shown[--count].text);
+    memmove(&shown[at + 1], &shown[at], (count - at) * sizeof *shown);
     va_list arguments;
     va_start(arguments, format);
-    findings->shown[kind][at] = finding_of(event, offset, format, arguments);
+    shown[at] = finding_of(event, offset, format, arguments);
     va_end(arguments);
 }
 
 void findings_note(struct findings *findings, enum note_kind kind, uint64_t event, uint64_t offset, const char *format,
                    ...)
 {
-    if (findings->note_count[kind]++ > 0)
+    struct finding *first = &findings->first_note[kind];
+    if (findings->note_count[kind]++ > 0 && !is_earlier(event, offset, first))
         return;
+    free(first->text);
     va_list arguments;
     va_start(arguments, format);
-    findings->first_note[kind] = finding_of(event, offset, format, arguments);
+    *first = finding_of(event, offset, format, arguments);
     va_end(arguments);
 }
 

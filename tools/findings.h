@@ -1,6 +1,6 @@
 /*
- * findings.h: what is wrong with a file: a few of each kind in words, all of them counted. Beside them notes: what is odd
- * about the file and yet no fault, with the first of each kind in words. Uses the heap; when memory is out, a finding is
+ * findings.h: what is wrong with a file: the first of each kind in words, in the order of the file, all of them
+ * counted. Beside them notes: what is odd about the file and yet no fault, with the first of each kind in words. Uses the heap; when memory is out, a finding is
  * still counted.
  */
 #ifndef TP_FINDINGS_H

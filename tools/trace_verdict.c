@@ -327,20 +327,35 @@ static void judge_works(struct judge *judge)
 
 /* Steps and counts. */
 
+/* In a file of tprof, ranges of the program may bear the name of steps too, with any number: it may have used several
+ * profilers. The steps that tprof itself drew come behind all that was recorded. */
+static bool is_drawn(const struct judge *judge, const struct step *step)
+{
+    return !judge->has_kept || step->index >= judge->kept;
+}
+
 static void judge_steps(struct judge *judge)
 {
     sort(judge->steps, judge->step_count, sizeof *judge->steps, by_process);
-    for (size_t i = 1; i < judge->step_count; i++) {
-        const struct step *step = &judge->steps[i], *before = step - 1;
-        if (step->process == before->process && step->number <= before->number)
+    const struct step *before = NULL;
+    for (size_t i = 0; i < judge->step_count; i++) {
+        const struct step *step = &judge->steps[i];
+        if (!is_drawn(judge, step))
+            continue;
+        if (!before || step->process != before->process) {
+            before = step;
+            continue;
+        }
+        if (step->number <= before->number)
             findings_add(judge->findings, FINDING_STEP, step->event, step->offset,
                          "ProfilerStep#%llu comes after ProfilerStep#%llu, event %u", (unsigned long long)step->number,
                          (unsigned long long)before->number, before->event);
-        else if (step->process == before->process && step->ns < before->end_ns)
+        else if (step->ns < before->end_ns)
             findings_add(judge->findings, FINDING_STEP, step->event, step->offset,
                          "ProfilerStep#%llu begins %lld ns before the end of ProfilerStep#%llu, event %u",
                          (unsigned long long)step->number, (long long)(before->end_ns - step->ns),
                          (unsigned long long)before->number, before->event);
+        before = step;
     }
 }
 
@@ -353,10 +368,9 @@ static void judge_counts(struct judge *judge)
     else if (judge->has_all && judge->kept + judge->lost != judge->all)
         findings_add(judge->findings, FINDING_COUNT, NO_PLACE, NO_PLACE, "%lld kept and %lld lost are not %lld in all",
                      (long long)judge->kept, (long long)judge->lost, (long long)judge->all);
-    /* The steps that tprof itself drew come behind all that was recorded. */
     uint64_t recorded = judge->recorded;
     for (size_t i = 0; i < judge->step_count; i++)
-        recorded -= judge->steps[i].index >= judge->kept;
+        recorded -= is_drawn(judge, &judge->steps[i]);
     int64_t expected = judge->has_shown ? judge->shown : judge->kept;
     if (recorded != (uint64_t)expected)
         findings_add(judge->findings, FINDING_COUNT, NO_PLACE, NO_PLACE,

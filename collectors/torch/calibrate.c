@@ -6,10 +6,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 
+#include "../../agent/log.h"
 #include "abi.h"
 
 #define BEFORE \
     "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl"
+#define BEFORE_TEXT "_ZN2at14RecordFunction6beforeEPKcl" /* up to 2.8 */
 #define SCRATCH_WORDS 128
 #define CANARY UINT64_C(0x5ca1ab1e0ddba115)
 #define PROBES 3
@@ -54,13 +56,15 @@ static int64_t sentinel(int probe)
 
 static const char *probe(const struct tp_torch_abi *abi, uint64_t images[PROBES][SCRATCH_WORDS])
 {
-    void (*construct)(void *, uint8_t), (*before)(void *, struct name_variant, int64_t), (*end)(void *), (*destroy)(void *);
+    void (*construct)(void *, uint8_t), (*end)(void *), (*destroy)(void *);
+    void (*before)(void *, struct name_variant, int64_t), (*before_text)(void *, const char *, int64_t);
     *(void **)&construct = dlsym(abi->library, "_ZN2at14RecordFunctionC1ENS_11RecordScopeE");
     *(void **)&before = dlsym(abi->library, BEFORE);
+    *(void **)&before_text = dlsym(abi->library, BEFORE_TEXT);
     *(void **)&end = dlsym(abi->library, "_ZN2at14RecordFunction3endEv");
     *(void **)&destroy = dlsym(abi->library, "_ZN2at14RecordFunctionD1Ev");
     const void *const *vtable = dlsym(abi->library, "_ZTVN2at14RecordFunctionE");
-    if (!construct || !before || !end || !destroy || !vtable)
+    if (!construct || !(before || before_text) || !end || !destroy || !vtable)
         return "its RecordFunction has another interface";
     uint64_t handle = tp_torch_abi_add(abi, on_start, on_end, 1u << PROBE_SCOPE, TP_TORCH_NEED_IDS);
     const char *problem = NULL;
@@ -73,7 +77,10 @@ static const char *probe(const struct tp_torch_abi *abi, uint64_t images[PROBES]
         bool fits = scratch[SCRATCH_WORDS - 1] == CANARY;
         bool is_one = fits && scratch[0] == (uintptr_t)(vtable + 2);
         if (is_one) {
-            before(scratch, (struct name_variant){strlen(PROBE_NAME), PROBE_NAME, 0}, sentinel(i));
+            if (before)
+                before(scratch, (struct name_variant){strlen(PROBE_NAME), PROBE_NAME, 0}, sentinel(i));
+            else
+                before_text(scratch, PROBE_NAME, sentinel(i));
             memcpy(images[i], scratch, sizeof scratch);
             end(scratch);
         }
@@ -129,6 +136,8 @@ int tp_torch_calibrate(struct tp_torch_abi *abi, struct tp_error *error)
         else if (!abi->at.id)
             problem = "the place of its record function ids was not found";
     }
+    tp_log(TP_LOG_DEBUG, "RecordFunction: sequence number at %u, forward thread at %u, id at %u", abi->at.sequence,
+           abi->at.forward_thread, abi->at.id);
     if (!problem)
         return 0;
     tp_error_set(error, "PyTorch", NULL, "operators cannot be observed in PyTorch %s: %s", abi->version, problem);

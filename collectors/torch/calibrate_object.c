@@ -275,7 +275,7 @@ static const char *check_object_name(const struct tp_torch_abi *abi, struct tp_t
     struct scratch list, range;
     tp_torch_make(&object->callbacks, list.bytes, SCOPE, start, end);
     tp_range_real.construct_from(range.bytes, list.bytes);
-    tp_range_real.before(range.bytes, (struct tp_range_name){.object = &named, .is_object = 1}, 0);
+    tp_range_real.before(range.bytes, (struct tp_range_name){.object = &named, .kind = TP_RANGE_NAME_OBJECT}, 0);
     bool same = abi->name(range.bytes) == named.text;
     tp_range_real.destroy(range.bytes);
     return same ? NULL : "the name of an operator is not where it was expected";

@@ -180,8 +180,8 @@ static inline const char *name_of(const void *schema)
 static void before_quick(void *range, struct tp_range_name name, int64_t sequence)
 {
     const struct tp_torch_abi *abi = &tp_torch_ranges.abi;
-    const char *text = name.is_object ? name_of(name.object) : name.text;
-    size_t bytes = name.is_object ? strlen(text) : strnlen(text, name.bytes);
+    const char *text = name.kind == TP_RANGE_NAME_OBJECT ? name_of(name.object) : name.text;
+    size_t bytes = name.kind == TP_RANGE_NAME_TEXT ? strnlen(text, name.bytes) : strlen(text);
     if (tp_torch_scope(&object.range, range) == TP_SCOPE_BACKWARD_FUNCTION &&
         !atomic_load_explicit(&tp_session.saw_backward, memory_order_relaxed) && tp_hooks_active())
         tp_torch_first_backward(range);

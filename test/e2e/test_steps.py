@@ -241,3 +241,18 @@ print("done")
     assert (result.status, result.stdout) == (0, "done\n"), result.stderr
     training = [s for s in result.summary["steps"] if s["kind"] == "training"]
     assert 150 <= len(training) <= 800  # one edge an iteration; those of threads that do not lead are left out
+
+
+def test_a_program_with_several_profilers_of_its_own(run):
+    """Each numbers its steps from 0: ranges of the program, whatever their names."""
+    result = run("""
+import torch
+from torch.profiler import profile, schedule
+for _ in range(2):
+    with profile(schedule=schedule(wait=1, warmup=1, active=2)) as profiler:
+        for _ in range(6):
+            torch.ones(4)
+            profiler.step()
+""", TPROF_SCHEDULE="always")
+    check(result.trace.path)
+    assert result.trace.count("ProfilerStep#0") == 3  # one of them is tprof's own
