@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "../agent/dso.h"
+#include "../agent/hooks.h"
 #include "../agent/log.h"
 #include "../agent/range_hooks.h"
 #include "real.h"
@@ -84,10 +86,10 @@ static void *look_up_kinds(void)
 }
 
 /* Several threads may come here at once: all of them write the same. */
-TP_COLD void tp_ranges_look_up(void)
+TP_COLD bool tp_ranges_look_up(void)
 {
     if (atomic_load_explicit(&tp_range_hooks, memory_order_acquire))
-        return;
+        return false;
     bool whole = true;
     for (size_t i = 0; i < TP_COUNT(names); i++) {
         void *function = tp_real_in(LIBRARY, names[i].linker_name);
@@ -100,14 +102,22 @@ TP_COLD void tp_ranges_look_up(void)
     }
     tp_range_real_is_whole = whole;
     const struct tp_range_hooks *none = NULL;
-    atomic_compare_exchange_strong(&tp_range_hooks, &none, &tp_range_real);
+    return atomic_compare_exchange_strong(&tp_range_hooks, &none, &tp_range_real);
+}
+
+/* The door into a program without Python (torch.c is the other): its first range. One thread goes through, while the others
+ * run on. Where Python's part of PyTorch is loaded too, initModule tells when all of it is ready. */
+static TP_COLD void come_in(void)
+{
+    if (tp_ranges_look_up() && tp_hooks_library_loaded && !tp_dso_open("libtorch_python.so"))
+        tp_hooks_library_loaded();
 }
 
 static inline const struct tp_range_hooks *hooks(void)
 {
     const struct tp_range_hooks *now = atomic_load_explicit(&tp_range_hooks, memory_order_acquire);
     if (TP_UNLIKELY(!now)) {
-        tp_ranges_look_up();
+        come_in();
         now = atomic_load_explicit(&tp_range_hooks, memory_order_acquire);
     }
     return now;

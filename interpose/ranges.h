@@ -2,7 +2,9 @@
 #ifndef TP_RANGES_H
 #define TP_RANGES_H
 
-/* Looks the program's own functions up, for whoever is told next that PyTorch is loaded. */
-void tp_ranges_look_up(void);
+#include <stdbool.h>
+
+/* Looks the program's own functions up, for whoever is told next that PyTorch is loaded. False: that was done before. */
+bool tp_ranges_look_up(void);
 
 #endif
