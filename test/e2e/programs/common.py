@@ -19,7 +19,8 @@ def seeded(seed=0):
 
 def _profiler():
     from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile
-    config = _ExperimentalConfig(profile_all_threads=os.environ.get("WINDOW_ALL_THREADS") == "1")
+    # A field that older PyTorch does not know.
+    config = _ExperimentalConfig(profile_all_threads=True) if os.environ.get("WINDOW_ALL_THREADS") == "1" else None
     return profile(activities=[ProfilerActivity.CPU], experimental_config=config,
                    record_shapes=os.environ.get("WINDOW_SHAPES") == "1")
 
