@@ -286,14 +286,20 @@ static void tend_pool(struct tp_spool *spool)
         spool->state->header.pool_chunks = pool->grown;
 }
 
-static void put(const struct tp_spool *spool, size_t from, size_t until)
+static void put_bytes(const struct tp_spool *spool, const char *bytes, size_t from, size_t until)
 {
     while (from < until) {
-        ssize_t n = pwrite(spool->file, spool->work + from, until - from, (off_t)from);
+        ssize_t n = pwrite(spool->file, bytes, until - from, (off_t)from);
         if (n <= 0 && errno != EINTR)
             return; /* a full disk: what is lost then is what a dead process would have left */
+        bytes += n > 0 ? n : 0;
         from += n > 0 ? (size_t)n : 0;
     }
+}
+
+static void put(const struct tp_spool *spool, size_t from, size_t until)
+{
+    put_bytes(spool, spool->work + from, from, until);
 }
 
 static uint64_t hash_of(const void *bytes, size_t count)
@@ -328,7 +334,10 @@ static void write_down(struct tp_spool *spool)
     if (hash != spool->written.hash)
         put(spool, process, behind);
     spool->written.hash = hash;
-    put(spool, 0, process);
+    /* The header last, and with the steps that are there: the program may have made more meanwhile. */
+    struct tp_spool_header header = state->header;
+    header.steps = steps;
+    put_bytes(spool, (const char *)&header, 0, sizeof header);
 }
 
 void tp_spool_add_step(struct tp_spool *spool, const struct tp_spool_step *step)

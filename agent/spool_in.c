@@ -352,16 +352,26 @@ static void find_cycles(struct tp_spool_in *in)
     }
 }
 
-static const struct tp_spool_step *oldest_step(const struct tp_spool_in *in, uint64_t n)
+static const struct tp_spool_step *step_at(const struct tp_spool_in *in, uint64_t n)
 {
     return &in->state->steps[n % TP_SPOOL_STEPS];
 }
 
+/* The oldest of the ring may be newer ones already: a step is stored before it is counted. */
+static uint64_t first_step(const struct tp_spool_in *in)
+{
+    uint64_t steps = in->state->header.steps, first = steps > TP_SPOOL_STEPS ? steps - TP_SPOOL_STEPS : 0, at = steps;
+    while (at > first && (at == steps || step_at(in, at - 1)->end <= step_at(in, at)->end))
+        at--;
+    return at;
+}
+
 static int finish_cycles(struct tp_spool_in *in, struct tp_arena *arena)
 {
-    uint64_t steps = in->state->header.steps, first = steps > TP_SPOOL_STEPS ? steps - TP_SPOOL_STEPS : 0, next = 0;
+    uint64_t steps = in->state->header.steps, first = first_step(in), next = 0;
+    in->first_step = first;
     for (uint64_t n = first; n < steps; n++)
-        note_time(in, oldest_step(in, n)->end);
+        note_time(in, step_at(in, n)->end);
     for (size_t i = 0; i < in->cycle_count; i++) {
         struct tp_cycle *cycle = &in->cycles[i];
         if (cycle->state == TP_CYCLE_OPEN) {
@@ -377,7 +387,7 @@ static int finish_cycles(struct tp_spool_in *in, struct tp_arena *arena)
         if (!cycle->edges)
             return -ENOMEM;
         for (uint64_t n = first; n < steps; n++) {
-            const struct tp_spool_step *step = oldest_step(in, n);
+            const struct tp_spool_step *step = step_at(in, n);
             if (step->end <= cycle->begin || step->end > cycle->end)
                 continue;
             if (cycle->edge_count == 0)

@@ -21,6 +21,7 @@ struct tp_spool_in {
      * last moment that is known, and marked partial. */
     struct tp_cycle cycles[TP_SPOOL_CYCLES];
     size_t cycle_count;
+    uint64_t first_step;      /* by place: the oldest that is there of state->header.steps; then all up to that count are */
     uint64_t last_time;       /* ticks: the newest record or step */
     uint64_t damaged;         /* blocks */
     uint64_t untold;          /* begins that threads had lost, of which no record tells */

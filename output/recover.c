@@ -40,8 +40,8 @@ static struct tp_clock_pair last_moment(const struct tp_spool_in *in)
 static void deliver(struct tp_spool_in *in, struct tp_delivery *delivery)
 {
     const struct tp_spool_state *state = in->state;
-    uint64_t steps = state->header.steps, first = steps > TP_SPOOL_STEPS ? steps - TP_SPOOL_STEPS : 0;
-    for (uint64_t n = first; n < steps; n++) {
+    uint64_t steps = state->header.steps;
+    for (uint64_t n = in->first_step; n < steps; n++) {
         const struct tp_spool_step *step = &state->steps[n % TP_SPOOL_STEPS];
         if (step->end >= step->begin)
             tp_delivery_step(delivery, step->number, step->begin, step->end, (enum tp_step_kind)(step->kind % TP_STEP_KIND_COUNT));
