@@ -14,13 +14,13 @@
 #define SCOPE 3   /* KERNEL_FUNCTION_DTYPE and CUSTOM_CLASS: numbers that stand nowhere else */
 #define OTHER_SCOPE 4
 #define ALL_SCOPES 0x3ffu
-#define PROBE_NAME "tprof object"
 
 struct scratch {
     _Alignas(64) unsigned char bytes[SCRATCH_BYTES];
 };
 
 static struct scratch callbacks[3], ranges[4];
+static const char probe_name[] = "tprof object";
 
 /* Two different bytes to fill with: what is equal to both was not written. */
 static const unsigned char fill[] = {0xa5, 0x5a};
@@ -50,6 +50,18 @@ static bool is_written(const struct scratch *scratch, unsigned char filled, size
     return scratch->bytes[at] != filled;
 }
 
+/* A copy in which no byte of an address can be taken for a number: what points into the thing itself or to its name is 0. */
+static struct scratch without_addresses(const struct scratch *scratch)
+{
+    struct scratch plain = *scratch;
+    for (size_t at = 0; at < SCRATCH_BYTES; at += 8) {
+        uint64_t word = word_at(scratch, at);
+        if (word - (uintptr_t)scratch->bytes < SCRATCH_BYTES || word == (uintptr_t)probe_name)
+            memset(plain.bytes + at, 0, 8);
+    }
+    return plain;
+}
+
 /* How far two constructors wrote, in whole words; 0: too far. */
 static uint16_t extent(const struct scratch scratch[2])
 {
@@ -74,11 +86,13 @@ static uint16_t find_word(const struct scratch scratch[2], uint64_t word, size_t
     return found;
 }
 
+/* The one byte that is so in the one and so in the other; 0: none or several. */
 static uint16_t find_byte(const struct scratch *a, uint8_t in_a, const struct scratch *b, uint8_t in_b, size_t bytes)
 {
+    struct scratch plain_a = without_addresses(a), plain_b = without_addresses(b);
     uint16_t found = 0;
     for (size_t at = 0; at < bytes; at++)
-        if (a->bytes[at] == in_a && b->bytes[at] == in_b) {
+        if (plain_a.bytes[at] == in_a && plain_b.bytes[at] == in_b) {
             if (found)
                 return 0;
             found = (uint16_t)at;
@@ -238,8 +252,8 @@ static const char *learn_range(const struct tp_torch_abi *abi, struct tp_torch_o
         return "there are observers already";
     real->destroy(ranges[3].bytes);
     /* before() says that start callbacks were called. */
-    struct scratch unnamed = ranges[0];
-    struct tp_range_name name = {.bytes = strlen(PROBE_NAME), .text = PROBE_NAME};
+    struct scratch unnamed = without_addresses(&ranges[0]);
+    struct tp_range_name name = {.bytes = sizeof probe_name - 1, .text = probe_name};
     real->before(ranges[0].bytes, name, 0);
     object->started = find_byte(&unnamed, 0, &ranges[0], 1, image->bytes);
     for (int i = 0; i < 3; i++) {
@@ -271,7 +285,7 @@ static const char *check_object_name(const struct tp_torch_abi *abi, struct tp_t
     static const struct {
         const char *text;
         uint64_t bytes, rest[62];
-    } named = {.text = PROBE_NAME, .bytes = sizeof PROBE_NAME - 1};
+    } named = {.text = probe_name, .bytes = sizeof probe_name - 1};
     struct scratch list, range;
     tp_torch_make(&object->callbacks, list.bytes, SCOPE, start, end);
     tp_range_real.construct_from(range.bytes, list.bytes);
