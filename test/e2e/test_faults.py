@@ -62,11 +62,12 @@ def test_a_call_that_fails(tmp_path, function, later):
     assert (number == 1) == (function in NEVER)
 
 
-# Where the kernel gives our threads no table of their own, numbers are shared with the program, and looked at before use.
+# Where the kernel gives our threads no table of their own, numbers are shared with the program, and looked at before use. The
+# program takes them while none is in use: between a look and the use remains a moment (agent/descriptors.h).
 @pytest.mark.parametrize("words", ["close", "close own {tmp}", "own {tmp}"])
 def test_numbers_that_are_shared(tmp_path, words):
-    ran = run_job(f"train 6 {words} train 6", tmp_path / "out", tmp_path, behind=FAKES / "libfail.so", FAIL="syscall:1+",
-                  TPROF_SCHEDULE="wait=1,warmup=1,active=2,repeat=0")
+    ran = run_job(f"train 4 settle {{out}} 2 {words} train 8", tmp_path / "out", tmp_path, behind=FAKES / "libfail.so",
+                  FAIL="syscall:1+", TPROF_SCHEDULE="wait=1,warmup=1,active=2,repeat=0")
     assert ran.status == 0
     assert ran.stdout == ("own files are as they were\n" if "own" in words else "") + "operators 984\n"
     assert ran.check() == 3
