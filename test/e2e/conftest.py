@@ -1,6 +1,7 @@
 """What the end-to-end tests share: programs run with and without the agent, and what they left behind.
 
 TPROF_BUILD in the environment of pytest names another build folder (build-address-undefined); CC is that of the build."""
+import atexit
 import dataclasses
 import json
 import os
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -23,6 +25,14 @@ LIBRARY, COMMAND = BUILD / "libtprof.so", BUILD / "tprof"
 # The program's own variables are the test's business: none of ours comes in from outside.
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("TPROF_", "PYTEST")) and k != "LD_PRELOAD"}
 CLEAN["PYTHONDONTWRITEBYTECODE"] = "1"
+# What a program that was killed leaves behind is written by the next one in the same folder: each run has one of its own.
+SPOOLS = tempfile.mkdtemp(prefix="tprof-e2e.", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+atexit.register(shutil.rmtree, SPOOLS, ignore_errors=True)
+CLEAN["TPROF_SPOOL_DIR"] = SPOOLS
+
+
+def spool_folder():
+    return tempfile.mkdtemp(dir=SPOOLS)
 
 
 def preload(environment):
@@ -100,9 +110,10 @@ class Runner:
     def environment(self, settings):
         self.count += 1
         folder = pathlib.Path(settings.pop("folder", self.root / f"run{self.count}"))
-        environment = dict(CLEAN, TPROF_DIR=str(folder))
+        environment = dict(CLEAN, TPROF_DIR=str(folder), TPROF_SPOOL_DIR=spool_folder())
         preload(environment)
-        environment.update({k: str(v) for k, v in settings.items() if v is not None})
+        environment.update(settings)
+        environment = {k: str(v) for k, v in environment.items() if v is not None}
         return environment, folder
 
     def start(self, program, cwd=None, **settings):

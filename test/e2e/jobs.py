@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, CLEAN, LIBRARY, check
+from conftest import BUILD, CLEAN, LIBRARY, check, spool_folder
 
 JOB, FAKES = BUILD / "test/places/job", BUILD / "test/doubles"
 needs_job = [pytest.mark.skipif(not JOB.exists(), reason="make doubles has not been run"),
@@ -48,7 +48,7 @@ def run_job(words, folder, tmp_path, before=(), bare=False, timeout=60, cwd=None
     """Words as they are for job.c; {out} {err} {tmp} in them are the output folder, the file of stderr, tmp_path."""
     err = tmp_path / ("bare.err" if bare else "job.err")
     names = {"out": str(folder), "err": str(err), "tmp": str(tmp_path)}
-    environment = dict(CLEAN, TPROF_STEP="optimizer", TPROF_DIR=str(folder))
+    environment = dict(CLEAN, TPROF_STEP="optimizer", TPROF_DIR=str(folder), TPROF_SPOOL_DIR=spool_folder())
     environment.update({k: v.format(**names) for k, v in settings.items() if v is not None})
     for name in [k for k, v in settings.items() if v is None]:
         environment.pop(name, None)

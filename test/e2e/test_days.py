@@ -35,7 +35,7 @@ def days(tmp_path, cycles, since, **settings):
     return measured(ran.stdout)
 
 
-@pytest.mark.parametrize("settings", [{}, {"TPROF_SPOOL_DIR": "{tmp}"}, {"TPROF_SPOOL_DIR": "{tmp}/missing"}],
+@pytest.mark.parametrize("settings", [{"TPROF_SPOOL_DIR": None}, {"TPROF_SPOOL_DIR": "{tmp}"}, {"TPROF_SPOOL_DIR": "{tmp}/missing"}],
                          ids=["/dev/shm", "a folder", "memory"])
 def test_three_hundred_cycles(tmp_path, settings):
     points = days(tmp_path, 300, 60, **settings)

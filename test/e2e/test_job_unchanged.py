@@ -32,11 +32,17 @@ def bare_run(run_once, program):
     return results[program]
 
 
+def is_unpacking(event):
+    """Which of a DataLoader's calls unpacks a batch depends on when the workers sent it."""
+    return event is not None and (event.name.startswith("enumerate(DataLoader)") or is_unpacking(event.parent))
+
+
 def by_thread(trace):
     """For each thread what it did, in order; threads have no names that hold from run to run."""
     threads = collections.defaultdict(list)
     for e in sorted(trace.operators(), key=lambda e: (e.start, -e.end)):
-        threads[e.thread].append((e.name, e.category, e.sequence, e.forward_thread, e.depth))
+        if not is_unpacking(e.parent):
+            threads[e.thread].append((e.name, e.category, e.sequence, e.forward_thread, e.depth))
     return sorted(threads.values())
 
 

@@ -44,7 +44,8 @@ def compare(ran, bare):
 
 
 def place(words, tmp_path, folder=None, **options):
-    """The job with and without the agent, which must be the same."""
+    """The job with and without the agent, which must be the same. Records lie where they do if nothing is said."""
+    options = dict({"TPROF_SPOOL_DIR": None}, **options)
     folder = folder or tmp_path / "out"
     bare_words = re.sub(r"(await \S+ \S+|settle \S+ \S+)", "", words)
     bare = run_job(bare_words, folder, tmp_path, bare=True, **options)

@@ -1,4 +1,6 @@
 """Batches from two worker processes."""
+import time
+
 from common import seeded, show, steps
 
 import torch
@@ -20,7 +22,9 @@ if __name__ == "__main__":
     seeded()
     model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _, (x, y) in zip(steps(), DataLoader(Numbers(), batch_size=4, num_workers=2)):
+    batches = iter(DataLoader(Numbers(), batch_size=4, num_workers=2, prefetch_factor=15))
+    time.sleep(1)  # both workers are done then: they take no processor from what is compared
+    for _, (x, y) in zip(steps(), batches):
         optimizer.zero_grad()
         loss = nn.functional.mse_loss(model(x).squeeze(1), y)
         loss.backward()
