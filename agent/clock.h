@@ -33,13 +33,28 @@ extern bool tp_clock_is_tsc;
 void tp_clock_init(void);
 uint64_t tp_clock_now_syscall(void);
 
-static inline uint64_t tp_clock_now(void)
+/* True: tp_clock_quick gives the time without a call. */
+static inline bool tp_clock_is_quick(void)
 {
 #if defined(__x86_64__)
-    if (TP_LIKELY(tp_clock_is_tsc))
-        return __rdtsc();
+    return tp_clock_is_tsc;
+#else
+    return false;
 #endif
-    return tp_clock_now_syscall();
+}
+
+static inline uint64_t tp_clock_quick(void)
+{
+#if defined(__x86_64__)
+    return __rdtsc();
+#else
+    return 0;
+#endif
+}
+
+static inline uint64_t tp_clock_now(void)
+{
+    return TP_LIKELY(tp_clock_is_quick()) ? tp_clock_quick() : tp_clock_now_syscall();
 }
 
 /* Reads the three clocks as close together as a few tries allow. */

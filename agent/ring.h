@@ -5,6 +5,8 @@
  *     ... plain stores to at[0..words) ...
  *     tp_ring_commit(thread, at + words);
  *
+ * reserve is has_room_for, and then take, or a refill: the parts are there for callers that leave the refill to others.
+ *
  * A begin is accepted only if there will also be room for the ends of all open ranges, so that an end never fails (up to
  * TP_RING_OPEN_MAX open ranges; beyond that an end may find no room, and its range shows as unfinished). While a range
  * whose begin was lost is open, what begins inside it is lost too, and their ends are passed over: what is recorded nests.
@@ -41,25 +43,44 @@ static inline void tp_ring_commit(struct tp_thread *thread, uint64_t *next)
     atomic_store_explicit(&chunk->used, (uint32_t)((char *)next - (char *)chunk->data), memory_order_release);
 }
 
-static inline uint64_t *tp_ring_reserve_begin(struct tp_thread *thread, unsigned words, uint64_t time)
+static inline bool tp_ring_has_room_for_begin(const struct tp_thread *thread, unsigned words)
 {
-    uint64_t *at = thread->next;
-    if (TP_UNLIKELY(thread->lost_depth || thread->loss_first || thread->begin_end - at < (ptrdiff_t)words + TP_END_WORDS))
-        return tp_ring_refill_begin(thread, words, time);
+    return !(thread->lost_depth | thread->loss_first) &&
+           thread->begin_end - thread->next >= (ptrdiff_t)words + TP_END_WORDS;
+}
+
+static inline uint64_t *tp_ring_take_begin(struct tp_thread *thread)
+{
     thread->open++;
     thread->begin_end -= TP_END_WORDS;
-    return at;
+    return thread->next;
+}
+
+static inline uint64_t *tp_ring_reserve_begin(struct tp_thread *thread, unsigned words, uint64_t time)
+{
+    if (TP_UNLIKELY(!tp_ring_has_room_for_begin(thread, words)))
+        return tp_ring_refill_begin(thread, words, time);
+    return tp_ring_take_begin(thread);
+}
+
+static inline bool tp_ring_has_room_for_end(const struct tp_thread *thread)
+{
+    return !thread->lost_depth && thread->end - thread->next >= TP_END_WORDS && thread->open;
+}
+
+static inline uint64_t *tp_ring_take_end(struct tp_thread *thread)
+{
+    thread->open--;
+    thread->begin_end += TP_END_WORDS;
+    return thread->next;
 }
 
 /* NULL: the end of a range whose begin was lost. */
 static inline uint64_t *tp_ring_reserve_end(struct tp_thread *thread)
 {
-    uint64_t *at = thread->next;
-    if (TP_UNLIKELY(thread->lost_depth || thread->end - at < TP_END_WORDS || !thread->open))
+    if (TP_UNLIKELY(!tp_ring_has_room_for_end(thread)))
         return tp_ring_refill_end(thread);
-    thread->open--;
-    thread->begin_end += TP_END_WORDS;
-    return at;
+    return tp_ring_take_end(thread);
 }
 
 #endif

@@ -18,11 +18,10 @@
 #include "pool.h"
 #include "record.h"
 
-/* A name that this thread has interned, by the address at which it stood. */
+/* A name that this thread has interned; its place follows from the address at which it stood. */
 struct tp_thread_name {
-    const char *at;
     const char *text; /* in the table */
-    uint64_t id;
+    uint32_t id, bytes;
 };
 
 #define TP_THREAD_NAMES 64

@@ -177,6 +177,12 @@ static inline const char *name_of(const void *schema)
     return tp_torch_pointer(schema, 0);
 }
 
+/* Its length is behind the text's address. It is compared with the text where a name is new to a thread. */
+static inline struct tp_torch_kept_name kept_name_of(const void *schema)
+{
+    return (struct tp_torch_kept_name){name_of(schema), tp_torch_u64(schema, sizeof(char *))};
+}
+
 static void before_quick(void *range, struct tp_range_name name, int64_t sequence)
 {
     const struct tp_torch_abi *abi = &tp_torch_ranges.abi;
@@ -241,12 +247,13 @@ static void end(void *range)
     tp_range_real.end(range);
 }
 
-static void destroy(void *range)
+static __attribute__((noinline)) void end_dispatched(const void *range)
 {
-    if (TP_LIKELY(is_dispatched(range))) {
-        end_quick(range);
-        return;
-    }
+    end_quick(range);
+}
+
+static __attribute__((noinline)) void destroy_any(void *range)
+{
     if (is_quick(range)) {
         if (is_started(range))
             end_quick(range);
@@ -255,6 +262,17 @@ static void destroy(void *range)
         clear_callbacks(range);
     }
     tp_range_real.destroy(range); /* calls end() */
+}
+
+static void destroy(void *range)
+{
+    if (TP_UNLIKELY(!is_dispatched(range))) {
+        destroy_any(range);
+        return;
+    }
+    uint32_t active = tp_hooks_active();
+    if (TP_LIKELY(active & TP_HOOK_RECORD) && TP_UNLIKELY(!tp_torch_record_quick_end(range, active)))
+        end_dispatched(range);
 }
 
 static void destroy_and_free(void *range)
@@ -267,37 +285,83 @@ static void destroy_and_free(void *range)
     tp_range_real.destroy_and_free(range);
 }
 
-/* Called by the dispatcher alone, with an object that nobody else sees: it will not come to own anything. */
-static inline void run_quick(void *range, const void *schema, uint16_t key, uint64_t keys, struct tp_torch_values inputs)
+/* The id of a name, which the thread will know from now on; 0: none. */
+static TP_COLD uint32_t learn_name(struct tp_thread *thread, struct tp_torch_kept_name name)
 {
-    tp_torch_start_fn dispatched = start_dispatched;
-    memcpy((char *)range + object.range.start, &dispatched, sizeof dispatched);
+    size_t bytes = strlen(name.text);
+    uint32_t id = tp_intern(tp_session.spool.names, name.text, bytes);
+    if (id && bytes == name.bytes && bytes <= UINT32_MAX)
+        *tp_torch_place_of(thread, name) = (struct tp_thread_name){
+            .text = tp_intern_text(tp_session.spool.names, id, &bytes),
+            .id = id,
+            .bytes = (uint32_t)name.bytes,
+        };
+    return id;
+}
+
+static uint32_t id_of_name(struct tp_thread *thread, struct tp_torch_kept_name name)
+{
+    const struct tp_thread_name *known = tp_torch_known_name(thread, name);
+    return TP_LIKELY(known != NULL) ? known->id : learn_name(thread, name);
+}
+
+static __attribute__((noinline)) void record_dispatched(void *range, const void *schema, int64_t sequence, uint32_t active,
+                                                        struct tp_torch_values inputs)
+{
+    struct tp_torch_kept_name name = kept_name_of(schema);
+    struct tp_thread *thread = tp_torch_recording_thread(active);
     struct tp_torch_begin what = {
-        .name = name_of(schema),
-        .is_kept = true,
-        .sequence = object.sequence_now(key, keys),
+        .record_function = range,
+        .name = name.text,
+        .name_id = thread ? id_of_name(thread, name) : 0,
+        .sequence = sequence,
+        .id = tp_torch_id(&tp_torch_ranges.abi, range),
+        .scope = tp_torch_scope(&object.range, range),
         .inputs = inputs,
     };
-    begin_quick(range, &what);
+    if (!what.name_id)
+        what.bytes = strlen(name.text);
+    tp_torch_record_begin(&what, active);
+}
+
+/* Called by the dispatcher alone, with an object that nobody else sees: it will not come to own anything. */
+static inline int64_t start_dispatching(void *range, uint16_t key, uint64_t keys)
+{
+    put_word(range, object.range.start, (uintptr_t)start_dispatched);
+    ((uint8_t *)range)[object.started] = 1;
+    int64_t sequence = object.sequence_now(key, keys);
+    put_word(range, tp_torch_ranges.abi.at.sequence, (uint64_t)sequence);
+    return sequence;
 }
 
 static void run(void *range, const void *schema, uint16_t key, uint64_t keys)
 {
-    if (TP_LIKELY(is_quick(range)))
-        run_quick(range, schema, key, keys, (struct tp_torch_values){0});
-    else
+    if (TP_UNLIKELY(!is_quick(range))) {
         tp_range_real.run(range, schema, key, keys);
+        return;
+    }
+    int64_t sequence = start_dispatching(range, key, keys);
+    uint32_t active = tp_hooks_active();
+    if (TP_LIKELY(active & TP_HOOK_RECORD) &&
+        TP_UNLIKELY(!tp_torch_record_quick_begin(range, kept_name_of(schema), sequence,
+                                                 tp_torch_id(&tp_torch_ranges.abi, range),
+                                                 tp_torch_scope(&object.range, range), active)))
+        record_dispatched(range, schema, sequence, active, (struct tp_torch_values){0});
 }
 
 static void run_with_inputs(void *range, const void *schema, uint16_t key, uint64_t keys, const void *inputs,
                             uint64_t count)
 {
-    if (is_quick(range))
-        run_quick(range, schema, key, keys,
-                  tp_torch_ranges.abi.needs & TP_TORCH_NEED_INPUTS ? (struct tp_torch_values){inputs, count}
-                                                                   : (struct tp_torch_values){0});
-    else
+    if (TP_UNLIKELY(!is_quick(range))) {
         tp_range_real.run_with_inputs(range, schema, key, keys, inputs, count);
+        return;
+    }
+    int64_t sequence = start_dispatching(range, key, keys);
+    uint32_t active = tp_hooks_active();
+    bool wanted = tp_torch_ranges.abi.needs & TP_TORCH_NEED_INPUTS;
+    if (TP_LIKELY(active & TP_HOOK_RECORD))
+        record_dispatched(range, schema, sequence, active,
+                          wanted ? (struct tp_torch_values){inputs, count} : (struct tp_torch_values){0});
 }
 
 static const struct tp_range_hooks hooks = {

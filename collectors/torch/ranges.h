@@ -43,12 +43,12 @@ struct tp_torch_begin {
     const void *record_function;
     const char *name; /* may be a temporary, and need not end with a NUL */
     size_t bytes;
+    uint32_t name_id; /* 0: the name is still to be interned; else the two above are not looked at */
     int64_t sequence;
     uint64_t id;
     uint64_t forward_thread;
     uint8_t scope;
     bool is_async;
-    bool is_kept; /* the name ends with a NUL, and what stands at its address is mostly the same name; bytes are not set */
     struct tp_torch_values inputs; /* none where they are not recorded */
 };
 
@@ -62,22 +62,6 @@ static inline struct tp_thread *tp_torch_recording_thread(uint32_t active)
     return thread;
 }
 
-/* Most operators come again and again. An address may have been freed meanwhile and hold another name. */
-static inline uint32_t tp_torch_kept_name(struct tp_thread *thread, const char *name, size_t *ret_bytes)
-{
-    struct tp_thread_name *known = &thread->names[(uintptr_t)name / 16 % TP_THREAD_NAMES];
-    if (TP_LIKELY(known->at == name && strcmp(known->text, name) == 0)) {
-        *ret_bytes = 0; /* asked for only where there is no id */
-        return (uint32_t)known->id;
-    }
-    *ret_bytes = strlen(name);
-    uint32_t id = tp_intern(tp_session.spool.names, name, *ret_bytes);
-    size_t bytes;
-    if (id)
-        *known = (struct tp_thread_name){.at = name, .text = tp_intern_text(tp_session.spool.names, id, &bytes), .id = id};
-    return id;
-}
-
 static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint32_t active)
 {
     struct tp_thread *thread = tp_torch_recording_thread(active);
@@ -86,8 +70,7 @@ static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint
         return;
     }
     size_t bytes = what->bytes, text_bytes = 0;
-    uint32_t id = what->is_kept ? tp_torch_kept_name(thread, what->name, &bytes)
-                                : tp_intern(tp_session.spool.names, what->name, bytes);
+    uint32_t id = what->name_id ? what->name_id : tp_intern(tp_session.spool.names, what->name, bytes);
     unsigned words = TP_BEGIN_WORDS + (what->forward_thread != 0);
     uint8_t flags = what->forward_thread != 0 ? TP_BEGIN_FORWARD_THREAD : 0;
     if (TP_UNLIKELY(id == 0)) {
@@ -130,11 +113,96 @@ static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint
     tp_ring_commit(thread, at + words + input_words);
 }
 
+/* A name that stands at the same address each time, as an operator's does. */
+struct tp_torch_kept_name {
+    const char *text;
+    size_t bytes;
+};
+
+/* A few words in the common case; a call of memcmp costs more. No operator's name is shorter than 4 ("a::b"). */
+static inline bool tp_torch_same_text(const char *a, const char *b, size_t bytes)
+{
+    uint64_t here, there;
+    uint32_t short_here, short_there;
+    if (TP_UNLIKELY(bytes < sizeof here)) {
+        if (bytes < sizeof short_here)
+            return false;
+        memcpy(&short_here, a, sizeof short_here);
+        memcpy(&short_there, b, sizeof short_there);
+        if (short_here != short_there)
+            return false;
+        memcpy(&short_here, a + bytes - sizeof short_here, sizeof short_here);
+        memcpy(&short_there, b + bytes - sizeof short_there, sizeof short_there);
+        return short_here == short_there;
+    }
+    for (size_t at = 0; at + sizeof here < bytes; at += sizeof here) {
+        memcpy(&here, a + at, sizeof here);
+        memcpy(&there, b + at, sizeof there);
+        if (here != there)
+            return false;
+    }
+    memcpy(&here, a + bytes - sizeof here, sizeof here);
+    memcpy(&there, b + bytes - sizeof there, sizeof there);
+    return here == there;
+}
+
+static inline struct tp_thread_name *tp_torch_place_of(struct tp_thread *thread, struct tp_torch_kept_name name)
+{
+    return &thread->names[(uintptr_t)name.text / 16 % TP_THREAD_NAMES];
+}
+
+/* NULL: not known. The text decides: an address may have been freed meanwhile and hold another name. */
+static inline const struct tp_thread_name *tp_torch_known_name(struct tp_thread *thread, struct tp_torch_kept_name name)
+{
+    const struct tp_thread_name *known = tp_torch_place_of(thread, name);
+    return TP_LIKELY(known->bytes == name.bytes && tp_torch_same_text(known->text, name.text, name.bytes)) ? known : NULL;
+}
+
+/* The begin of an operator of which no more is known, where all is as it mostly is. Calls nothing, so that the caller
+ * needs no registers kept. False: nothing was done. */
+static inline bool tp_torch_record_quick_begin(const void *record_function, struct tp_torch_kept_name name, int64_t sequence,
+                                               uint64_t id, uint8_t scope, uint32_t active)
+{
+    struct tp_thread *thread = tp_thread_self();
+    if (TP_UNLIKELY(!thread || thread->epoch != active >> TP_HOOK_EPOCH_SHIFT || !tp_clock_is_quick()))
+        return false;
+    const struct tp_thread_name *known = tp_torch_known_name(thread, name);
+    if (TP_UNLIKELY(!known || !tp_ring_has_room_for_begin(thread, TP_BEGIN_WORDS)))
+        return false;
+    uint64_t time = tp_clock_quick();
+    uint64_t *at = tp_ring_take_begin(thread);
+    struct tp_begin *begin = (struct tp_begin *)at;
+    begin->head = tp_record_head(TP_RECORD_BEGIN, TP_BEGIN_WORDS, (uintptr_t)record_function);
+    begin->time = time;
+    begin->name = known->id;
+    begin->scope = scope;
+    begin->flags = 0;
+    begin->text_bytes = 0;
+    begin->sequence = sequence;
+    begin->id = id;
+    tp_ring_commit(thread, at + TP_BEGIN_WORDS);
+    return true;
+}
+
 /* The inputs that stand in an object. */
 static inline struct tp_torch_values tp_torch_inputs_of(const void *record_function)
 {
     const struct tp_torch_abi *abi = &tp_torch_ranges.abi;
     return abi->needs & TP_TORCH_NEED_INPUTS ? tp_torch_values(&abi->inputs, record_function) : (struct tp_torch_values){0};
+}
+
+/* The end of a range, where all is as it mostly is. False: nothing was done. */
+static inline bool tp_torch_record_quick_end(const void *record_function, uint32_t active)
+{
+    struct tp_thread *thread = tp_thread_self();
+    if (TP_UNLIKELY(!thread || thread->epoch != active >> TP_HOOK_EPOCH_SHIFT || !tp_clock_is_quick() ||
+                    !tp_ring_has_room_for_end(thread)))
+        return false;
+    uint64_t *at = tp_ring_take_end(thread);
+    at[0] = tp_record_head(TP_RECORD_END, TP_END_WORDS, (uintptr_t)record_function);
+    at[1] = tp_clock_quick();
+    tp_ring_commit(thread, at + TP_END_WORDS);
+    return true;
 }
 
 static inline void tp_torch_record_end(const void *record_function, uint32_t active, uint64_t time)
