@@ -66,19 +66,37 @@ static inline uint8_t tp_torch_scope(const struct tp_torch_image *image, const v
     return ((const uint8_t *)thing)[image->scope];
 }
 
-/* A thing of ours in raw memory. */
-static inline void tp_torch_make(const struct tp_torch_image *image, void *thing, uint8_t scope, tp_torch_start_fn start,
-                                 tp_torch_end_fn end)
+/* An image of one scope, with its functions: what is not yet in it are pointers into the thing itself. */
+struct tp_torch_cast {
+    uint64_t words[TP_TORCH_IMAGE_WORDS];
+};
+
+static inline void tp_torch_make_cast(const struct tp_torch_image *image, struct tp_torch_cast *cast, uint8_t scope,
+                                      tp_torch_start_fn start, tp_torch_end_fn end)
 {
-    char *bytes = thing;
-    memcpy(thing, image->words, image->bytes);
-    for (unsigned i = 0; i < image->selves; i++) {
-        void *to = bytes + image->self[i].to;
-        memcpy(bytes + image->self[i].at, &to, sizeof to);
-    }
+    char *bytes = (char *)cast->words;
+    memcpy(bytes, image->words, image->bytes);
     memcpy(bytes + image->start, &start, sizeof start);
     memcpy(bytes + image->start + sizeof start, &end, sizeof end);
     bytes[image->scope] = (char)scope;
+}
+
+/* A thing of ours in raw memory. */
+static inline void tp_torch_pour(const struct tp_torch_image *image, const struct tp_torch_cast *cast, void *thing)
+{
+    char *bytes = memcpy(thing, cast->words, image->bytes);
+    for (unsigned i = 0, selves = image->selves; i < selves; i++) {
+        void *to = bytes + image->self[i].to;
+        memcpy(bytes + image->self[i].at, &to, sizeof to);
+    }
+}
+
+static inline void tp_torch_make(const struct tp_torch_image *image, void *thing, uint8_t scope, tp_torch_start_fn start,
+                                 tp_torch_end_fn end)
+{
+    struct tp_torch_cast cast;
+    tp_torch_make_cast(image, &cast, scope, start, end);
+    tp_torch_pour(image, &cast, thing);
 }
 
 typedef uint64_t tp_torch_pair __attribute__((vector_size(16)));

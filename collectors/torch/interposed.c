@@ -19,6 +19,11 @@
 
 static struct tp_torch_object object;
 
+/* What is made of it, for each scope. */
+static struct {
+    struct tp_torch_cast callbacks, range;
+} casts[TP_SCOPE_COUNT];
+
 static inline bool wants(uint32_t active, uint8_t scope)
 {
     return active & (scope == TP_SCOPE_USER_SCOPE ? TP_HOOK_RECORD | TP_HOOK_COLD | TP_HOOK_MARKS
@@ -93,9 +98,9 @@ static inline void put_word(void *range, uint16_t offset, uint64_t word)
     memcpy((char *)range + offset, &word, sizeof word);
 }
 
-static void make_range(void *range, uint8_t scope, tp_torch_start_fn begins)
+static void make_range(void *range, uint8_t scope)
 {
-    tp_torch_make(&object.range, range, scope, begins, end_of_ours);
+    tp_torch_pour(&object.range, &casts[scope].range, range);
     put_word(range, tp_torch_ranges.abi.at.id, next_id());
 }
 
@@ -105,12 +110,11 @@ static inline void clear_callbacks(void *range)
 }
 
 /* True: the scope is to be observed, and nobody else does. */
-static bool is_ours(uint8_t scope)
+static inline bool is_ours(uint8_t scope, uint32_t active)
 {
-    uint32_t active = tp_hooks_active();
     if (TP_UNLIKELY(active & TP_HOOK_COLD))
         active = tp_torch_wake_child();
-    return wants(active, scope) && object.is_enabled();
+    return scope < TP_SCOPE_COUNT && wants(active, scope) && object.is_enabled();
 }
 
 /* Inputs are handed over only where an observer asks for them: we do, as a callback of ours among the others' would. */
@@ -120,27 +124,28 @@ static inline void ask_for_inputs(const struct tp_torch_image *image, void *thin
         ((uint8_t *)thing)[image->needs_inputs] = 1;
 }
 
-static __attribute__((noinline)) void *callbacks_when_active(void *ret_callbacks, uint8_t scope)
+static __attribute__((noinline)) void *callbacks_when_active(void *ret_callbacks, uint8_t scope, uint32_t active)
 {
     tp_range_real.callbacks(ret_callbacks, scope);
-    if (tp_torch_is_observed(&object, ret_callbacks))
+    if (TP_UNLIKELY(tp_torch_is_observed(&object, ret_callbacks)))
         ask_for_inputs(&object.callbacks, ret_callbacks);
-    else if (is_ours(scope))
-        tp_torch_make(&object.callbacks, ret_callbacks, scope, start_of(scope), end_of_ours);
+    else if (is_ours(scope, active))
+        tp_torch_pour(&object.callbacks, &casts[scope].callbacks, ret_callbacks);
     return ret_callbacks;
 }
 
 static void *callbacks(void *ret_callbacks, uint8_t scope)
 {
-    if (TP_LIKELY(!wants(tp_hooks_active(), scope)))
+    uint32_t active = tp_hooks_active();
+    if (TP_LIKELY(!wants(active, scope)))
         return tp_range_real.callbacks(ret_callbacks, scope);
-    return callbacks_when_active(ret_callbacks, scope);
+    return callbacks_when_active(ret_callbacks, scope, active);
 }
 
 static void construct_from(void *range, void *list)
 {
     if (TP_LIKELY(tp_torch_has_start(&object.callbacks, list, start_quick)))
-        make_range(range, tp_torch_scope(&object.callbacks, list), start_quick);
+        make_range(range, tp_torch_scope(&object.callbacks, list));
     else
         tp_range_real.construct_from(range, list);
 }
@@ -148,13 +153,14 @@ static void construct_from(void *range, void *list)
 static void construct(void *range, uint8_t scope)
 {
     tp_range_real.construct(range, scope);
-    if (!wants(tp_hooks_active(), scope))
+    uint32_t active = tp_hooks_active();
+    if (!wants(active, scope))
         return;
     /* An object without callbacks owns nothing yet: ours may be made over it. */
     if (tp_torch_u32(range, object.range.count) != 0)
         ask_for_inputs(&object.range, range);
-    else if (is_ours(scope))
-        make_range(range, scope, start_of(scope));
+    else if (is_ours(scope, active))
+        make_range(range, scope);
 }
 
 static inline void begin_quick(void *range, struct tp_torch_begin *what)
@@ -381,6 +387,10 @@ const char *tp_torch_interposed_attach(void)
     const char *problem = tp_torch_calibrate_object(&tp_torch_ranges.abi, &object);
     if (problem)
         return problem;
+    for (uint8_t scope = 0; scope < TP_SCOPE_COUNT; scope++) {
+        tp_torch_make_cast(&object.callbacks, &casts[scope].callbacks, scope, start_of(scope), end_of_ours);
+        tp_torch_make_cast(&object.range, &casts[scope].range, scope, start_of(scope), end_of_ours);
+    }
     struct tp_torch_selftest test = {
         .abi = &tp_torch_ranges.abi,
         .object = &object,

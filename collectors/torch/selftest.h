@@ -11,7 +11,7 @@ struct tp_torch_selftest {
     const struct tp_range_hooks *hooks; /* those under test */
     tp_torch_start_fn (*start_of)(uint8_t scope);
     tp_torch_end_fn end;
-    void (*make_range)(void *range, uint8_t scope, tp_torch_start_fn start);
+    void (*make_range)(void *range, uint8_t scope);
 };
 
 /* While no hook is active. NULL, or what went wrong. The table of hooks is changed meanwhile, and left as it happens. */
