@@ -28,7 +28,7 @@ struct tp_clock_map {
 
 #define TP_CLOCK_SHIFT 44
 
-extern bool tp_clock_is_tsc;
+TP_INTERNAL extern bool tp_clock_is_tsc;
 
 void tp_clock_init(void);
 uint64_t tp_clock_now_syscall(void);

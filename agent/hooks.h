@@ -24,7 +24,7 @@ struct tp_hooks {
 
 #define TP_HOOK_EPOCH_SHIFT 8
 
-extern struct tp_hooks *tp_hooks; /* never NULL */
+TP_INTERNAL extern struct tp_hooks *tp_hooks; /* never NULL */
 
 /* False in a child of a raw clone: threads, locks and chunks of the session are not there. True in a child of vfork. */
 static inline bool tp_hooks_at_home(void)

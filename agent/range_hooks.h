@@ -41,10 +41,10 @@ struct tp_range_hooks {
 };
 
 /* NULL: the program's own functions have not been looked up. Acquire: what the table's functions use is written first. */
-extern const struct tp_range_hooks *_Atomic tp_range_hooks;
+TP_INTERNAL extern const struct tp_range_hooks *_Atomic tp_range_hooks;
 
 /* The program's own functions, and whether all of them are there; known when a library to observe is told of (hooks.h). */
-extern struct tp_range_hooks tp_range_real;
+TP_INTERNAL extern struct tp_range_hooks tp_range_real;
 extern bool tp_range_real_is_whole;
 
 #endif

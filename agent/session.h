@@ -60,7 +60,7 @@ struct tp_session {
     _Atomic bool saw_backward;
 };
 
-extern struct tp_session tp_session;
+TP_INTERNAL extern struct tp_session tp_session;
 
 /* On the thread that loaded the library to observe. 0, or -errno after one line: the program runs as if we were not there. */
 int tp_session_attach(const struct tp_settings *settings, const struct tp_collector *const *collectors,

@@ -24,7 +24,7 @@ struct tp_torch_ranges {
     const char *step_range; /* of TPROF_STEP=range:NAME */
 };
 
-extern struct tp_torch_ranges tp_torch_ranges;
+TP_INTERNAL extern struct tp_torch_ranges tp_torch_ranges;
 
 /* Tells the session of a user range that may end a step. */
 void tp_torch_mark(const void *record_function, enum tp_mark_edge edge);
