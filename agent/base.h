@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 #define TP_EXPORT __attribute__((visibility("default")))
-#define TP_INTERNAL __attribute__((visibility("hidden"))) /* of a variable: read without a detour over the linker's table */
+/* Of a variable that hooks read: without a detour over the linker's table. */
+#define TP_INTERNAL __attribute__((visibility("hidden")))
 #define TP_COLD __attribute__((cold, noinline))
 #define TP_PRINTF(at, first) __attribute__((format(printf, at, first)))
 #define TP_LIKELY(x) __builtin_expect(!!(x), 1)

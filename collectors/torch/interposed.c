@@ -311,8 +311,8 @@ static uint32_t id_of_name(struct tp_thread *thread, struct tp_torch_kept_name n
     return TP_LIKELY(known != NULL) ? known->id : learn_name(thread, name);
 }
 
-static __attribute__((noinline)) void record_dispatched(void *range, const void *schema, int64_t sequence, uint32_t active,
-                                                        struct tp_torch_values inputs)
+static __attribute__((noinline)) void record_dispatched(void *range, const void *schema, int64_t sequence,
+                                                        uint32_t active, struct tp_torch_values inputs)
 {
     struct tp_torch_kept_name name = kept_name_of(schema);
     struct tp_thread *thread = tp_torch_recording_thread(active);

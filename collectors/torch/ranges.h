@@ -43,7 +43,7 @@ struct tp_torch_begin {
     const void *record_function;
     const char *name; /* may be a temporary, and need not end with a NUL */
     size_t bytes;
-    uint32_t name_id; /* 0: the name is still to be interned; else the two above are not looked at */
+    uint32_t name_id; /* 0: the name is still to be interned; else name and bytes are not looked at */
     int64_t sequence;
     uint64_t id;
     uint64_t forward_thread;
@@ -152,7 +152,8 @@ static inline struct tp_thread_name *tp_torch_place_of(struct tp_thread *thread,
 }
 
 /* NULL: not known. The text decides: an address may have been freed meanwhile and hold another name. */
-static inline const struct tp_thread_name *tp_torch_known_name(struct tp_thread *thread, struct tp_torch_kept_name name)
+static inline const struct tp_thread_name *tp_torch_known_name(struct tp_thread *thread,
+                                                               struct tp_torch_kept_name name)
 {
     const struct tp_thread_name *known = tp_torch_place_of(thread, name);
     return TP_LIKELY(known->bytes == name.bytes && tp_torch_same_text(known->text, name.text, name.bytes)) ? known : NULL;
@@ -160,8 +161,8 @@ static inline const struct tp_thread_name *tp_torch_known_name(struct tp_thread 
 
 /* The begin of an operator of which no more is known, where all is as it mostly is. Calls nothing, so that the caller
  * needs no registers kept. False: nothing was done. */
-static inline bool tp_torch_record_quick_begin(const void *record_function, struct tp_torch_kept_name name, int64_t sequence,
-                                               uint64_t id, uint8_t scope, uint32_t active)
+static inline bool tp_torch_record_quick_begin(const void *record_function, struct tp_torch_kept_name name,
+                                               int64_t sequence, uint64_t id, uint8_t scope, uint32_t active)
 {
     struct tp_thread *thread = tp_thread_self();
     if (TP_UNLIKELY(!thread || thread->epoch != active >> TP_HOOK_EPOCH_SHIFT || !tp_clock_is_quick()))
