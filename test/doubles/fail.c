@@ -4,6 +4,8 @@
  *     FAIL=write:3      the third call of write fails, later ones do not
  *     FAIL=write:3+     it and all later ones
  *     FAIL_MARK=FILE    is made when a call was failed: without it, the run made fewer calls
+ *     FAIL_IN=children  calls of forked children alone, in each of which counting begins anew
+ *     FAIL_ERRNO=122    in place of the usual one (calls that tell by errno alone)
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,7 +34,8 @@ int __cxa_atexit(void (*)(void *), void *, void *);
 static uintptr_t begin, end; /* of libtprof.so */
 static const char *name;
 static long number;
-static bool and_later;
+static bool and_later, waits_for_fork;
+static int other_errno;
 static _Atomic long calls;
 
 static int find(struct dl_phdr_info *info, size_t size, void *unused)
@@ -50,6 +53,13 @@ static int find(struct dl_phdr_info *info, size_t size, void *unused)
     return 1;
 }
 
+/* Before those of libtprof.so, which counts on it: it is behind in the list, and its constructors are run first. */
+static void in_child(void)
+{
+    waits_for_fork = false;
+    calls = 0;
+}
+
 __attribute__((constructor)) static void read_order(void)
 {
     static char text[64];
@@ -63,11 +73,16 @@ __attribute__((constructor)) static void read_order(void)
     number = strtol(colon + 1, &rest, 10);
     and_later = *rest == '+';
     name = text;
+    const char *in = getenv("FAIL_IN"), *error = getenv("FAIL_ERRNO");
+    waits_for_fork = in && strcmp(in, "children") == 0;
+    if (waits_for_fork)
+        pthread_atfork(NULL, NULL, in_child);
+    other_errno = error ? atoi(error) : 0;
 }
 
 static bool must_fail(const char *function, const void *caller)
 {
-    if (!name || (uintptr_t)caller < begin || (uintptr_t)caller >= end || strcmp(name, function) != 0)
+    if (!name || waits_for_fork || (uintptr_t)caller < begin || (uintptr_t)caller >= end || strcmp(name, function) != 0)
         return false;
     long now = ++calls;
     if (now < number || (now > number && !and_later))
@@ -91,7 +106,7 @@ static void *real(const char *function)
     { \
         static type (*next) parameters; \
         if (must_fail(#function, __builtin_return_address(0))) { \
-            errno = error; \
+            errno = other_errno ? other_errno : error; \
             return result; \
         } \
         if (!next) \

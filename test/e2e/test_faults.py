@@ -18,34 +18,36 @@ FUNCTIONS = {"malloc": 1, "mmap": 60, "munmap": 60, "madvise": 60, "ftruncate": 
              "pthread_key_create": 9, "__register_atfork": 9, "__cxa_atexit": 9, "dlopen": 20, "dlinfo": 99, "dlsym": 120,
              "close": 60, "open": 60, "openat": 40, "fcntl": 40, "syscall": 60}
 NEVER = {"malloc", "unlinkat"}
+# What is made once for a process and the children it forks.
+INHERITED = {"mkdir", "pthread_key_create", "__register_atfork", "__cxa_atexit", "dlopen", "dlinfo", "dlsym"}
 SETTINGS = {"pwrite": {"TPROF_SPOOL_DIR": "{tmp}"}, "fstatvfs": {"TPROF_SPOOL_DIR": None}, "getcwd": {"TPROF_DIR": "out"}}
 
 
-def run(tmp_path, fail, **settings):
+def run(tmp_path, fail, words=WORDS, expected=EXPECTED, **settings):
     """One run in a fresh folder; whether the call came to fail, and the run."""
     here = tempfile.mkdtemp(dir=tmp_path)
     spools = tempfile.mkdtemp(dir="/dev/shm")
     mark = f"{here}/mark"
     try:
-        ran = run_job(WORDS, f"{here}/out", tmp_path, FAIL=fail, FAIL_MARK=mark,
+        ran = run_job(words, f"{here}/out", tmp_path, FAIL=fail, FAIL_MARK=mark,
                       TPROF_SCHEDULE="wait=1,warmup=1,active=2,repeat=1",
                       behind=FAKES / "libfail.so", cwd=here, **dict({"TPROF_SPOOL_DIR": spools}, **settings))
         left = [] if "unlink" in fail else os.listdir(spools)
     finally:
         shutil.rmtree(spools)
     fired = os.path.exists(mark)
-    assert (ran.status, ran.stdout) == EXPECTED, (fail, ran)
+    assert (ran.status, ran.stdout) == expected, (fail, ran)
     assert left == [], fail
     assert ran.others == [], fail
     return fired, ran
 
 
-def judge(fail, ran):
+def judge(fail, ran, is_whole):
     if "unlinkat" not in fail:
         ran.check()
     if fail.startswith("write"):
         return  # the line itself may be what failed
-    assert ran.lines or len(ran.files()) == 3, (fail, ran)
+    assert ran.lines or is_whole, (fail, ran)
 
 
 @pytest.mark.parametrize("later", ["", "+"], ids=["once", "from then on"])
@@ -56,10 +58,25 @@ def test_a_call_that_fails(tmp_path, function, later):
         if not fired:
             assert ran.lines == [] and len(ran.files()) == 3
             break
-        judge(f"{function}:{number}{later}", ran)
+        judge(f"{function}:{number}{later}", ran, len(ran.files()) == 3)
     else:
         pytest.fail(f"more than {FUNCTIONS[function]} calls")
     assert (number == 1) == (function in NEVER)
+
+
+# In a child that is forked while its parent records. The parent's files are whole in any case.
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_call_that_fails_in_a_child(tmp_path, function):
+    for number in range(1, FUNCTIONS[function] + 1):
+        fired, ran = run(tmp_path, f"{function}:{number}+", "train 4 fork " + WORDS, (3, "operators 820\n"), FAIL_IN="children",
+                         TPROF_CHILDREN="all", **SETTINGS.get(function, {}))
+        if not fired:
+            assert ran.lines == [] and len(ran.files(".summary.json")) == 2
+            break
+        judge(f"{function}:{number}+", ran, len(ran.files()) == 6)
+    else:
+        pytest.fail(f"more than {FUNCTIONS[function]} calls")
+    assert (number == 1) == (function in NEVER | INHERITED)
 
 
 # Where the kernel gives our threads no table of their own, numbers are shared with the program, and looked at before use. The

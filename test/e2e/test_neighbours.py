@@ -232,6 +232,8 @@ SHELL = {
     "pipeline": ["sh", "-c", "ls / | sort | grep -c . >&2; (exit 5)"],
     "subshells": ["bash", "-c", "f() { kill -TERM $BASHPID; }; (f); echo $?; (exec sleep 0); wait; trap 'echo t' TERM; "
                   "kill -TERM $$; exit 6"],
+    "sudo": ["sudo", "-n", "sh", "-c", "echo out; exit 4"],  # set-user-id: the loader leaves us out
+    "sudo that keeps the environment": ["sudo", "-nE", "env", "LD_PRELOAD=" + str(LIBRARY), "sh", "-c", "echo out; exit 4"],
     "busybox": ["busybox", "sh", "-c", "echo out; false"],
     "perl": ["perl", "-e", "$SIG{TERM} = sub { print qq(t\\n) }; kill TERM => $$; system('false'); exit 7"],
     "git": ["git", "--no-pager", "version"],
