@@ -123,6 +123,9 @@ $(BUILD)/test/doubles/libtorch%.so:
 $(BUILD)/test/doubles/libfail.so: $(BUILD)/test/doubles/fail.o
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -o $@ $^ $(LDFLAGS) -pthread -ldl
+$(BUILD)/test/doubles/libkeep.so: $(BUILD)/test/doubles/keep.o
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $^ $(LDFLAGS)
 $(call objects,$(wildcard test/doubles/*.c)): HOUSE += -fvisibility=default -Wno-missing-prototypes
 
 THREADS := $(patsubst %.c,$(BUILD)/%,$(wildcard test/threads/*.c))
@@ -137,7 +140,7 @@ $(JOBS): $(BUILD)/%: $(BUILD)/%.o
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) -pthread -ldl
 
 .PHONY: doubles
-doubles: $(THREADS) $(JOBS) $(addprefix $(BUILD)/test/doubles/,libtorch_cpu.so libtorch_python.so libfail.so)
+doubles: $(THREADS) $(JOBS) $(addprefix $(BUILD)/test/doubles/,libtorch_cpu.so libtorch_python.so libfail.so libkeep.so)
 
 $(BUILD)/test/steady/steady: $(call objects,test/steady/steady.c) $(BUILD)/libcore.a
 	$(call say,LD,$@)

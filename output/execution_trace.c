@@ -6,11 +6,11 @@
  *
  * Nodes stand in the order of their ends, as torch's. Ids: 1 is the process, operators have even ones, by the order of
  * their begins, so that a node can name a parent that is written later; threads, tensors and storages have odd ones,
- * in the order in which they are met. A tensor and a storage are known by their addresses, as torch knows them: an
- * address that is used again keeps its id. Where the table of addresses is full, the id is the address itself, behind
- * all others.
+ * in the order in which they are met (identities.h). Where the table of addresses is full, the id is the address itself,
+ * behind all others.
  *
  * Where ours differ, and why:
+ *   - What is new at an address that was used before has an id of its own, as far as operators' schemas tell.
  *   - Strings and names are valid JSON: torch escapes no name, and each byte of UTF-8 in a value on its own.
  *   - A range that was still open at the end is written, without outputs: its children name it.
  *   - A thread's node stands before the first node of that thread that ends, torch's before the first that begins.
@@ -21,32 +21,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "identities.h"
 #include "json.h"
 #include "put.h"
 #include "values.h"
 #include "writer.h"
 
-#define FIRST_SLOTS 256
-#define MOST_SLOTS (1u << 16)
 #define FULL_IDS (UINT64_C(1) << 48)
 #define PROCESS_ID 1
 #define STRING_PART 8192
-
-/* Addresses, or threads, to ids: open addressing, a power of two. */
-struct slot {
-    uint64_t key, id; /* id 0: free */
-};
-
-struct ids {
-    struct slot *slots;
-    size_t count, capacity;
-};
 
 struct trace {
     struct tp_sink *sink;
     struct tp_arena *arena;
     const struct tp_cycle_report *report;
-    struct ids objects, threads;
+    struct tp_identities objects, threads;
     uint64_t next_id;
     uint32_t *order; /* events of a segment by their end */
     size_t order_capacity;
@@ -89,51 +78,6 @@ static void put_escaped(struct trace *trace, const char *text, size_t bytes)
 
 /* Ids. */
 
-static struct slot *slot_of(const struct ids *ids, uint64_t key)
-{
-    size_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (ids->capacity - 1);
-    while (ids->slots[at].id && ids->slots[at].key != key)
-        at = (at + 1) & (ids->capacity - 1);
-    return &ids->slots[at];
-}
-
-static bool grow(struct ids *ids, struct tp_arena *arena)
-{
-    struct ids grown = {.count = ids->count, .capacity = ids->capacity ? ids->capacity * 2 : FIRST_SLOTS};
-    if (grown.capacity > MOST_SLOTS || !(grown.slots = tp_arena_alloc(arena, grown.capacity * sizeof *grown.slots)))
-        return false;
-    for (size_t i = 0; i < ids->capacity; i++)
-        if (ids->slots[i].id)
-            *slot_of(&grown, ids->slots[i].key) = ids->slots[i];
-    *ids = grown;
-    return true;
-}
-
-/* *ret_new (may be NULL): it got its id now. 0: there is no room for it. */
-static uint64_t id_of(struct trace *trace, struct ids *ids, uint64_t key, bool *ret_new)
-{
-    if (ids->capacity) {
-        const struct slot *slot = slot_of(ids, key);
-        if (slot->id)
-            return slot->id;
-    }
-    if (ids->count * 2 >= ids->capacity && !grow(ids, trace->arena))
-        return 0;
-    struct slot *slot = slot_of(ids, key);
-    *slot = (struct slot){key, trace->next_id};
-    trace->next_id += 2;
-    ids->count++;
-    if (ret_new)
-        *ret_new = true;
-    return slot->id;
-}
-
-static uint64_t object_id(struct trace *trace, uint64_t address)
-{
-    uint64_t id = id_of(trace, &trace->objects, address, NULL);
-    return id ? id : FULL_IDS + address;
-}
-
 static uint64_t node_id(uint64_t index)
 {
     return 2 * index + 2;
@@ -169,12 +113,77 @@ static unsigned item_size(unsigned type)
     return type < TP_COUNT(sizes) ? sizes[type] : 0;
 }
 
-static void put_tensor(struct trace *trace, const struct tp_value *tensor)
+/* What an output is, as the operator's schema says. */
+enum output { ANY_OUTPUT, NEW_OUTPUT, VIEW_OUTPUT };
+
+/* "... -> Tensor", "... -> (Tensor(a!) out, Tensor[])": a letter in brackets is what it shares with an input. */
+static enum output output_of(const char *schema, size_t bytes, uint32_t number)
+{
+    const char *end = schema + bytes, *at = end;
+    while (at - schema >= 3 && memcmp(at - 3, "-> ", 3) != 0)
+        at--;
+    if (at - schema < 3)
+        return ANY_OUTPUT;
+    at += at < end && *at == '(';
+    for (unsigned depth = 0; number > 0 && at < end; at++) {
+        depth += *at == '(' || *at == '[';
+        depth -= depth > 0 && (*at == ')' || *at == ']');
+        number -= *at == ',' && depth == 0;
+    }
+    at += at < end && *at == ' ';
+    if (end - at < 6 || memcmp(at, "Tensor", 6) != 0)
+        return ANY_OUTPUT;
+    if (end - at == 6 || at[6] != '(')
+        return NEW_OUTPUT;
+    const char *close = memchr(at, ')', (size_t)(end - at));
+    return close && !memchr(at, '!', (size_t)(close - at)) ? VIEW_OUTPUT : ANY_OUTPUT;
+}
+
+/* Of which operator, and of which of its values, something is written. */
+struct place {
+    uint64_t begin; /* the operator's index */
+    bool is_given;
+    enum output output;
+};
+
+static uint64_t id_or_address(uint64_t id, enum tp_identity_kind kind, uint64_t address)
+{
+    return id ? id : FULL_IDS + (address << 1 | (uint64_t)kind);
+}
+
+static void put_ids(struct trace *trace, const struct tp_value *tensor, const struct place *place)
+{
+    struct tp_identities *objects = &trace->objects;
+    uint64_t address = tensor->address, data = tensor->data, tensor_id, storage_id = 0;
+    bool is_stored = tensor->flags & TP_VALUE_STORED;
+    if (place->is_given) {
+        tensor_id = tp_identity_given(objects, TP_IDENTITY_TENSOR, address, place->begin);
+        if (is_stored)
+            storage_id = tp_identity_given(objects, TP_IDENTITY_STORAGE, data, place->begin);
+    } else {
+        /* A view is a new tensor over what was there. Some operators are called views that give back a tensor which is
+         * kept elsewhere, as the values of a sparse one; that has nothing in common with what they were given. */
+        bool is_new = place->output == NEW_OUTPUT ||
+                      (place->output == VIEW_OUTPUT && is_stored &&
+                       tp_identity_was_shown(objects, TP_IDENTITY_STORAGE, data, place->begin));
+        tensor_id = tp_identity_returned(objects, TP_IDENTITY_TENSOR, address, place->begin,
+                                         is_new && !(tensor->flags & TP_VALUE_UNTYPED));
+        if (is_stored)
+            storage_id = tp_identity_returned(objects, TP_IDENTITY_STORAGE, data, place->begin,
+                                              place->output == NEW_OUTPUT && data != 0);
+    }
+    put_u64(trace, id_or_address(tensor_id, TP_IDENTITY_TENSOR, address));
+    put(trace, ",");
+    put_u64(trace, is_stored ? id_or_address(storage_id, TP_IDENTITY_STORAGE, data) : 0);
+}
+
+static void put_tensor(struct trace *trace, const struct tp_value *tensor, const struct place *place)
 {
     put(trace, "[");
-    put_u64(trace, object_id(trace, tensor->address));
+    put_ids(trace, tensor, place);
+    put(trace, ",");
     if (!(tensor->flags & TP_VALUE_STORED)) {
-        put(trace, ",0,0,0,0,\"\"]");
+        put(trace, "0,0,0,\"\"]");
         return;
     }
     int64_t sizes[TP_INPUT_DIMENSIONS_MAX];
@@ -182,9 +191,6 @@ static void put_tensor(struct trace *trace, const struct tp_value *tensor)
     uint64_t elements = 1;
     for (size_t i = 0; i < dimensions; i++)
         elements *= (uint64_t)sizes[i];
-    put(trace, ",");
-    put_u64(trace, object_id(trace, tensor->data));
-    put(trace, ",");
     put_i64(trace, (int64_t)tensor->offset);
     put(trace, ",");
     put_u64(trace, elements);
@@ -211,11 +217,11 @@ static void put_double(struct trace *trace, double value)
         put(trace, "\"");
 }
 
-static void put_value(struct trace *trace, const struct tp_value *value)
+static void put_value(struct trace *trace, const struct tp_value *value, const struct place *place)
 {
     switch (value->kind) {
     case TP_VALUE_TENSOR:
-        put_tensor(trace, value);
+        put_tensor(trace, value, place);
         return;
     case TP_VALUE_DOUBLE:
         put_double(trace, value->number);
@@ -267,7 +273,8 @@ static void put_type(struct trace *trace, const struct tp_value *value)
 }
 
 /* The items are sound, so that what they promise is there. */
-static void put_item(struct trace *trace, struct tp_input_cursor *cursor, enum array array, bool outermost)
+static void put_item(struct trace *trace, struct tp_input_cursor *cursor, enum array array, bool outermost,
+                     const struct place *place)
 {
     struct tp_value value;
     if (!tp_value_next(cursor, &value))
@@ -282,11 +289,11 @@ static void put_item(struct trace *trace, struct tp_input_cursor *cursor, enum a
         for (uint32_t i = 0; i < value.count; i++) {
             if (i > 0)
                 put(trace, ",");
-            put_item(trace, cursor, array, false);
+            put_item(trace, cursor, array, false, place);
         }
         put(trace, "]");
     } else if (array == VALUES) {
-        put_value(trace, &value);
+        put_value(trace, &value, place);
     } else if (array != TYPES) {
         put_numbers(trace, &value, array == STRIDES);
     }
@@ -294,12 +301,23 @@ static void put_item(struct trace *trace, struct tp_input_cursor *cursor, enum a
         put(trace, "\"");
 }
 
-static void put_arrays(struct trace *trace, const char *name, const struct tp_event_values *values)
+/* Nodes. */
+
+struct node {
+    uint64_t id, begin, record_id, parent, forward_parent, scope, thread, forward_thread;
+    int64_t sequence;
+    const char *name, *schema;
+    size_t name_bytes, schema_bytes;
+    const struct tp_event_values *given, *returned;
+};
+
+static void put_arrays(struct trace *trace, const char *name, const struct node *node, bool is_given)
 {
     static const char *const keys[] = {
         [VALUES] = "\"values\": [", [SHAPES] = "], \"shapes\": [", [TYPES] = "], \"types\": [",
         [STRIDES] = "], \"strides\": [",
     };
+    const struct tp_event_values *values = is_given ? node->given : node->returned;
     put(trace, name);
     for (unsigned array = VALUES; array <= STRIDES; array++) {
         struct tp_input_cursor cursor = {0};
@@ -309,21 +327,14 @@ static void put_arrays(struct trace *trace, const char *name, const struct tp_ev
         for (uint32_t i = 0; values && i < values->count; i++) {
             if (i > 0)
                 put(trace, ",");
-            put_item(trace, &cursor, (enum array)array, true);
+            struct place place = {node->begin, is_given, ANY_OUTPUT};
+            if (array == VALUES && !is_given)
+                place.output = output_of(node->schema, node->schema_bytes, i);
+            put_item(trace, &cursor, (enum array)array, true, &place);
         }
     }
     put(trace, "]},");
 }
-
-/* Nodes. */
-
-struct node {
-    uint64_t id, record_id, parent, forward_parent, scope, thread, forward_thread;
-    int64_t sequence;
-    const char *name, *schema;
-    size_t name_bytes, schema_bytes;
-    const struct tp_event_values *given, *returned;
-};
 
 static void put_attribute(struct trace *trace, const char *name, const char *type)
 {
@@ -335,20 +346,20 @@ static void put_attribute(struct trace *trace, const char *name, const char *typ
 
 static void write_node(struct trace *trace, const struct node *node)
 {
-    put(trace, "\n    {\n      \"id\": ");
+    put(trace, "\n      {\n        \"id\": ");
     put_u64(trace, node->id);
     put(trace, ", \"name\": \"");
     put_escaped(trace, node->name, node->name_bytes);
     put(trace, "\", \"ctrl_deps\": ");
     put_u64(trace, node->parent);
-    put_arrays(trace, ",\n      \"inputs\": {", node->given);
-    put_arrays(trace, "\n      \"outputs\": {", node->returned);
+    put_arrays(trace, ",\n        \"inputs\": {", node, true);
+    put_arrays(trace, "\n        \"outputs\": {", node, false);
     const struct {
         const char *name;
         uint64_t value;
     } numbers[] = {{"rf_id", node->record_id}, {"fw_parent", node->forward_parent}, {"seq_id", 0},
                    {"scope", node->scope},     {"tid", node->thread},               {"fw_tid", node->forward_thread}};
-    put(trace, "\n      \"attrs\": [{\"name\": \"");
+    put(trace, "\n        \"attrs\": [{\"name\": \"");
     for (size_t i = 0; i < TP_COUNT(numbers); i++) {
         bool is_sequence = strcmp(numbers[i].name, "seq_id") == 0;
         put_attribute(trace, numbers[i].name, is_sequence ? "int64" : "uint64");
@@ -367,7 +378,7 @@ static void write_node(struct trace *trace, const struct node *node)
         put_attribute(trace, empty[i], "string");
         put(trace, "\"");
     }
-    put(trace, "\"}]\n    }");
+    put(trace, "\"}]\n      }");
 }
 
 static void write_special(struct trace *trace, uint64_t id, const char *name, uint64_t thread)
@@ -385,9 +396,8 @@ static void write_special(struct trace *trace, uint64_t id, const char *name, ui
 /* The thread's node, which is written when the first of its operators is. 0: no memory. */
 static uint64_t thread_node(struct trace *trace, uint64_t thread)
 {
-    bool is_new = false;
-    uint64_t id = id_of(trace, &trace->threads, thread, &is_new);
-    if (is_new) {
+    uint64_t next = trace->next_id, id = tp_identity_given(&trace->threads, TP_IDENTITY_TENSOR, thread, 0);
+    if (id == next) {
         write_special(trace, id, "[pytorch|profiler|execution_trace|thread]", thread);
         put(trace, ",");
     }
@@ -408,6 +418,7 @@ static int write_event(struct trace *trace, const struct tp_event *event)
             return -ENOMEM;
     }
     write_node(trace, &(struct node){.id = node_id(event->index),
+                                     .begin = event->index,
                                      .record_id = event->id,
                                      .parent = event->parent == UINT64_MAX ? thread : node_id(event->parent),
                                      .forward_parent = forward_parent,
@@ -472,7 +483,14 @@ static void *et_begin(const struct tp_cycle_report *report, const struct tp_writ
     struct trace *trace = tp_arena_alloc(file->arena, sizeof *trace);
     if (!trace)
         return NULL;
-    *trace = (struct trace){.sink = file->sink, .arena = file->arena, .report = report, .next_id = PROCESS_ID + 2};
+    *trace = (struct trace){
+        .sink = file->sink,
+        .arena = file->arena,
+        .report = report,
+        .objects = {.arena = file->arena, .next_id = &trace->next_id},
+        .threads = {.arena = file->arena, .next_id = &trace->next_id},
+        .next_id = PROCESS_ID + 2,
+    };
     char time[64];
     put_time(time, sizeof time, report->window_begin_ns / 1000000000);
     put(trace, "{\n  \"schema\": \"1.1.1-chakra.0.0.4\", \"pid\": ");

@@ -95,13 +95,13 @@ START_TEST(an_empty_one)
 #define TEXT(name) "{\"name\": \"" name "\", \"type\": \"string\", \"value\": \"\"}"
     static const char expected[] =
         "{\n  \"schema\": \"1.1.1-chakra.0.0.4\", \"pid\": 4000, \"time\": \"2026-12-02 13:06:33\", "
-        "\"start_ts\": 7783023,\n  \"nodes\": [\n    {\n"
-        "      \"id\": 1, \"name\": \"[pytorch|profiler|execution_trace|process]\", \"ctrl_deps\": 1,\n"
-        "      \"inputs\": {\"values\": [], \"shapes\": [], \"types\": [], \"strides\": []},\n"
-        "      \"outputs\": {\"values\": [], \"shapes\": [], \"types\": [], \"strides\": []},\n"
-        "      \"attrs\": [" NUMBER("rf_id", "uint64", "0") NUMBER("fw_parent", "uint64", "0")
+        "\"start_ts\": 7783023,\n  \"nodes\": [\n      {\n"
+        "        \"id\": 1, \"name\": \"[pytorch|profiler|execution_trace|process]\", \"ctrl_deps\": 1,\n"
+        "        \"inputs\": {\"values\": [], \"shapes\": [], \"types\": [], \"strides\": []},\n"
+        "        \"outputs\": {\"values\": [], \"shapes\": [], \"types\": [], \"strides\": []},\n"
+        "        \"attrs\": [" NUMBER("rf_id", "uint64", "0") NUMBER("fw_parent", "uint64", "0")
         NUMBER("seq_id", "int64", "-1") NUMBER("scope", "uint64", "7") NUMBER("tid", "uint64", "0")
-        NUMBER("fw_tid", "uint64", "0") TEXT("op_schema") "," TEXT("kernel_backend") "," TEXT("kernel_file") "," TEXT("tensor_range") "]\n    }\n  ],\n"
+        NUMBER("fw_tid", "uint64", "0") TEXT("op_schema") "," TEXT("kernel_backend") "," TEXT("kernel_file") "," TEXT("tensor_range") "]\n      }\n  ],\n"
         "  \"finish_ts\": 7793023\n}";
 #undef NUMBER
 #undef TEXT
@@ -196,6 +196,68 @@ START_TEST(tensors)
     check_array(1, "inputs", "types", "[\"Tensor(float)\",\"Tensor(double)\",\"Tensor(nullptr (uninitialized))\","
                                       "\"Tensor(c10::BFloat16)\"]");
     check_array(1, "outputs", "values", "[[5,7,0,6,4,\"cpu\"]]");
+}
+END_TEST
+
+/* An operator gives back, at addresses that were used before, what its schema says. */
+static const struct {
+    const char *schema;
+    unsigned output;
+    bool is_new, data_is_new, shares_data; /* the data are those of its input */
+} outputs[] = {
+    {"a::b(Tensor x) -> Tensor", 0, true, true, false},
+    {"a::b(Tensor x) -> Tensor", 0, true, false, true},
+    {"a::b(Tensor x) -> Tensor[]", 0, true, true, false},
+    {"a::b(Tensor x) -> (Tensor(a!), Tensor out, int)", 1, true, true, false},
+    {"a::b(Tensor x) -> (Tensor[] p, (int, Tensor) q, Tensor r)", 2, true, true, false},
+    {"a::b(str x=\"-> \", Tensor y) -> Tensor(a)", 0, true, false, true},
+    {"a::b(Tensor x) -> Tensor(a)[]", 0, true, false, true},
+    {"a::b(Tensor x) -> Tensor(a)", 0, false, false, false},
+    {"a::b(Tensor x) -> Tensor(a!)", 0, false, false, false},
+    {"a::b(Tensor x) -> (Tensor, Tensor(a!) out)", 1, false, false, false},
+    {"a::b(Tensor x) -> (Tensor, Tensor)", 2, false, false, false},
+    {"a::b(Tensor x) -> Any", 0, false, false, false},
+    {"a::b(Tensor x) -> ()", 0, false, false, false},
+    {"a::b(Tensor x) -> (", 0, false, false, false},
+    {"a::b(Tensor x) -> ", 0, false, false, false},
+    {"a::b", 0, false, false, false},
+    {"", 0, false, false, false},
+};
+
+static const struct tp_event_values *tensors_at(const uint64_t (*at)[2], uint32_t count)
+{
+    uint64_t words[4 * 4];
+    for (uint32_t i = 0; i < count; i++) {
+        words[4 * i] = tp_input_word(TP_VALUE_TENSOR, 6, 0, TP_VALUE_STORED | TP_INPUT_CONTIGUOUS, 0);
+        words[4 * i + 1] = at[i][0];
+        words[4 * i + 2] = at[i][1];
+        words[4 * i + 3] = 0;
+    }
+    return values_of(words, 4 * count, count);
+}
+
+static json_int_t id_in(size_t node_number, const char *side, size_t value, size_t which)
+{
+    json_t *values = json_object_get(json_object_get(node(node_number), side), "values");
+    return json_integer_value(json_array_get(json_array_get(values, value), which));
+}
+
+START_TEST(new_at_an_old_address)
+{
+    const uint64_t first[][2] = {{0x1000, 0x2000}, {0x3000, 0x4000}};
+    uint64_t results[3][2] = {{0x9000, 0x9100}, {0x9200, 0x9300}, {0x9400, 0x9500}};
+    results[outputs[_i].output][0] = 0x1000;
+    results[outputs[_i].output][1] = outputs[_i].shares_data ? 0x4000 : 0x2000;
+    feed_range(&feed, &trainer, "first", BEGIN + 10, BEGIN + 20)->given = tensors_at(first, 2);
+    struct tp_event *event = feed_range(&feed, &trainer, "second", BEGIN + 30, BEGIN + 40);
+    event->schema = outputs[_i].schema;
+    event->schema_bytes = (uint32_t)strlen(event->schema);
+    event->given = tensors_at(&first[1], 1);
+    event->returned = tensors_at((const uint64_t (*)[2])results, 3);
+    write_trace();
+    json_int_t tensor = id_in(2, "outputs", outputs[_i].output, 0), data = id_in(2, "outputs", outputs[_i].output, 1);
+    ck_assert_int_eq(tensor != id_in(1, "inputs", 0, 0), outputs[_i].is_new);
+    ck_assert_int_eq(data != id_in(1, "inputs", outputs[_i].shares_data ? 1 : 0, 1), outputs[_i].data_is_new);
 }
 END_TEST
 
@@ -301,6 +363,7 @@ Suite *execution_trace_suite(void)
     tcase_add_loop_test(tcase, times_of_day, 0, (int)TP_COUNT(days));
     tcase_add_loop_test(tcase, nodes, 0, 2);
     tcase_add_test(tcase, tensors);
+    tcase_add_loop_test(tcase, new_at_an_old_address, 0, (int)TP_COUNT(outputs));
     tcase_add_test(tcase, other_values);
     tcase_add_loop_test(tcase, a_long_string, 0, 3);
     tcase_add_test(tcase, more_tensors_than_the_table_holds);
