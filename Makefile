@@ -79,7 +79,7 @@ $(BUILD)/tprof: $(call objects,$(TOOLS)) $(BUILD)/libcore.a
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(JANSSON) -pthread -ldl -lm
 
 # Of the collectors, what can be tested without PyTorch.
-UNIT_COLLECTORS := $(addprefix collectors/torch/,tensor.c abi.c calibrate.c calibrate_inputs.c)
+UNIT_COLLECTORS := $(addprefix collectors/torch/,tensor.c abi.c calibrate.c calibrate_inputs.c peek.c)
 $(BUILD)/test/unit/run: $(call objects,$(UNIT) $(UNIT_COLLECTORS)) $(BUILD)/libcore.a
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(CHECK_LIBS) $(JANSSON) -pthread -ldl -lm
@@ -123,6 +123,9 @@ $(BUILD)/test/doubles/libtorch%.so:
 $(BUILD)/test/doubles/libfail.so: $(BUILD)/test/doubles/fail.o
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -o $@ $^ $(LDFLAGS) -pthread -ldl
+$(BUILD)/test/doubles/libkeep.so: $(BUILD)/test/doubles/keep.o
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $^ $(LDFLAGS)
 $(call objects,$(wildcard test/doubles/*.c)): HOUSE += -fvisibility=default -Wno-missing-prototypes
 
 THREADS := $(patsubst %.c,$(BUILD)/%,$(wildcard test/threads/*.c))
@@ -137,7 +140,7 @@ $(JOBS): $(BUILD)/%: $(BUILD)/%.o
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) -pthread -ldl
 
 .PHONY: doubles
-doubles: $(THREADS) $(JOBS) $(addprefix $(BUILD)/test/doubles/,libtorch_cpu.so libtorch_python.so libfail.so)
+doubles: $(THREADS) $(JOBS) $(addprefix $(BUILD)/test/doubles/,libtorch_cpu.so libtorch_python.so libfail.so libkeep.so)
 
 $(BUILD)/test/steady/steady: $(call objects,test/steady/steady.c) $(BUILD)/libcore.a
 	$(call say,LD,$@)

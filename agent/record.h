@@ -22,6 +22,7 @@ enum tp_record_kind {
     TP_RECORD_END = 2,   /* a range closes: head and time only */
     TP_RECORD_LOSS = 3,  /* begins that found no room: see struct tp_loss */
     TP_RECORD_INPUTS = 4, /* what an operator was given: see struct tp_inputs */
+    TP_RECORD_VALUES = 5, /* what an operator was given or gave back, for execution traces: see struct tp_values */
 };
 
 /* What kind of range. The numbers are those of at::RecordScope (ATen/record_function.h), which this house took over. */
@@ -44,6 +45,7 @@ enum tp_begin_flag {
     TP_BEGIN_TEXT = 2,           /* name is 0 and its text follows the last word */
     TP_BEGIN_TEXT_CUT = 4,       /* the text is only the beginning of the name */
     TP_BEGIN_ASYNC = 8,          /* the program said that this range may end on another thread */
+    TP_BEGIN_VALUES = 16,        /* what it was given follows, and what it gave back stands before its end: struct tp_values */
 };
 
 /* TP_RECORD_BEGIN. Words 0..4 are always there; then forward_thread if flagged; then text_bytes of name, padded with
@@ -89,8 +91,7 @@ enum tp_inputs_flag {
 /*
  * One input is one item: a word, then what its kind says. The word has the kind in bits 0..7 and, by kind, an element
  * type in 8..15, a number of dimensions in 16..23, enum tp_input_flag in 24..31, a small number in 32..63. Nothing in an
- * item is a pointer, and none holds an object of the program. Room for what an execution trace needs besides (identity,
- * storage, device) is a flag of its own, with words at the end of the item.
+ * item is a pointer, and none holds an object of the program.
  */
 enum tp_input_kind {
     TP_INPUT_NONE = 0, /* no item: unused words read as this */
@@ -117,18 +118,95 @@ enum tp_input_flag {
 /* torch shows no list of more elements than this (TENSOR_LIST_DISPLAY_LENGTH_LIMIT, SCALAR_LIST_LENGTH_LIMIT). */
 #define TP_INPUT_LIST_MAX 30
 
-static inline uint64_t tp_input_word(enum tp_input_kind kind, unsigned type, unsigned dimensions, unsigned flags,
+/* kind: enum tp_input_kind, enum tp_value_kind. */
+static inline uint64_t tp_input_word(unsigned kind, unsigned type, unsigned dimensions, unsigned flags,
                                      uint32_t small)
 {
     return (uint64_t)kind | (uint64_t)type << 8 | (uint64_t)dimensions << 16 | (uint64_t)flags << 24 |
            (uint64_t)small << 32;
 }
 
+/*
+ * TP_RECORD_VALUES: what an operator was given, or gave back, whole: as an execution trace tells it. Those that it was
+ * given stand behind its begin, those that it gave back before its end, with the key of both and the time of the record
+ * that they belong to. They may be more than one record; joined, the words of all are the values.
+ */
+struct tp_values {
+    uint64_t head;
+    uint64_t time;
+    uint32_t offset; /* where the words of this record go */
+    uint32_t schema; /* id of intern.h: the operator's schema as text; 0: none */
+    uint32_t count;  /* values; in the last record all of them */
+    uint32_t flags;  /* enum tp_values_flag */
+};
+
+enum tp_values_flag {
+    TP_VALUES_OUTPUTS = 1, /* what it gave back */
+    TP_VALUES_MORE = 2,    /* another record follows */
+    TP_VALUES_CUT = 4,     /* the rest is left out, maybe in the middle of a value; count is that of the whole ones */
+};
+
+/*
+ * One value is a word like an item's above, then what its kind says. The kinds are the tags of c10::IValue
+ * (ATen/core/ivalue.h), one up. Addresses are identities: what lies there is never read again.
+ */
+enum tp_value_kind {
+    TP_VALUE_END = 0, /* no value: unused words read as this */
+    TP_VALUE_NONE,
+    TP_VALUE_TENSOR,  /* device (below) in the small number. Its address; where TP_VALUE_STORED is set, that of its data
+                       * and its offset in them; sizes and strides as of TP_INPUT_TENSOR */
+    TP_VALUE_STORAGE,
+    TP_VALUE_DOUBLE,  /* a word */
+    TP_VALUE_COMPLEX_DOUBLE,
+    TP_VALUE_INT,     /* as TP_INPUT_INT */
+    TP_VALUE_UINT,
+    TP_VALUE_SYM_INT,
+    TP_VALUE_SYM_FLOAT,
+    TP_VALUE_SYM_BOOL,
+    TP_VALUE_BOOL,    /* the small number */
+    TP_VALUE_TUPLE,   /* as many values as the small number says */
+    TP_VALUE_STRING,  /* as many bytes as the small number says, in whole words */
+    TP_VALUE_BLOB,
+    TP_VALUE_LIST,    /* as TP_VALUE_TUPLE */
+    TP_VALUE_DICT,
+    TP_VALUE_FUTURE,
+    TP_VALUE_AWAIT,
+    TP_VALUE_DEVICE,  /* the small number */
+    TP_VALUE_STREAM,
+    TP_VALUE_OBJECT,
+    TP_VALUE_PY_OBJECT,
+    TP_VALUE_UNINITIALIZED,
+    TP_VALUE_CAPSULE,
+    TP_VALUE_RREF,
+    TP_VALUE_QUANTIZER,
+    TP_VALUE_GENERATOR,
+    TP_VALUE_ENUM,
+    TP_VALUE_KINDS,
+};
+
+/* Beside those of enum tp_input_flag. */
+enum tp_value_flag {
+    TP_VALUE_STORED = 16,  /* a tensor that has a storage */
+    TP_VALUE_UNTYPED = 32, /* the undefined tensor */
+};
+
+/* A device: c10::DeviceType in bits 0..7, its index in 8..15, 255 for none. */
+static inline uint32_t tp_value_device(uint8_t type, uint8_t index)
+{
+    return (uint32_t)type | (uint32_t)index << 8;
+}
+
+/* Torch tells of no more elements of a list (kMaxNumElements and one). */
+#define TP_VALUE_LIST_MAX 4097
+#define TP_VALUE_DEPTH_MAX 16 /* of lists in lists */
+
 #define TP_RECORD_MAX_WORDS 255
 #define TP_BEGIN_WORDS 5
 #define TP_END_WORDS 2
 #define TP_LOSS_WORDS 4
 #define TP_INPUTS_WORDS 3 /* the head of each record */
+#define TP_VALUES_WORDS 4 /* likewise */
+#define TP_VALUES_ITEMS_MAX 65528 /* words */
 #define TP_INPUTS_PARTS_MAX 4
 #define TP_INPUTS_ITEMS_MAX (TP_INPUTS_PARTS_MAX * (TP_RECORD_MAX_WORDS - TP_INPUTS_WORDS)) /* words */
 #define TP_INPUTS_COUNT_MAX 1024
@@ -138,6 +216,7 @@ static inline uint64_t tp_input_word(enum tp_input_kind kind, unsigned type, uns
 _Static_assert(sizeof(struct tp_begin) == TP_BEGIN_WORDS * 8, "begin: five words");
 _Static_assert(sizeof(struct tp_loss) == TP_LOSS_WORDS * 8, "loss: four words");
 _Static_assert(sizeof(struct tp_inputs) == TP_INPUTS_WORDS * 8, "inputs: three words");
+_Static_assert(sizeof(struct tp_values) == TP_VALUES_WORDS * 8, "values: four words");
 
 #define TP_KEY_MASK ((UINT64_C(1) << 48) - 1)
 

@@ -120,6 +120,13 @@ uint64_t *tp_ring_refill_end(struct tp_thread *thread)
     return thread->next;
 }
 
+uint64_t *tp_ring_refill_more(struct tp_thread *thread, unsigned words)
+{
+    if (thread->lost_depth || !next_chunk(thread) || thread->begin_end - thread->next < (ptrdiff_t)words)
+        return NULL;
+    return thread->next;
+}
+
 void tp_ring_leave(struct tp_thread *thread)
 {
     struct tp_chunk *chunk = atomic_load_explicit(&thread->chunk, memory_order_relaxed);

@@ -31,6 +31,7 @@ void tp_ring_restart(struct tp_thread *thread, uint32_t epoch);
 /* Slow paths: the chunk is full, or there is none yet. */
 uint64_t *tp_ring_refill_begin(struct tp_thread *thread, unsigned words, uint64_t time);
 uint64_t *tp_ring_refill_end(struct tp_thread *thread);
+uint64_t *tp_ring_refill_more(struct tp_thread *thread, unsigned words);
 
 /* The thread is gone: its chunk is sealed. */
 void tp_ring_leave(struct tp_thread *thread);
@@ -81,6 +82,14 @@ static inline uint64_t *tp_ring_reserve_end(struct tp_thread *thread)
     if (TP_UNLIKELY(!tp_ring_has_room_for_end(thread)))
         return tp_ring_refill_end(thread);
     return tp_ring_take_end(thread);
+}
+
+/* For what belongs to a range that is open, behind its begin. NULL: there is no room, or what is open was lost. */
+static inline uint64_t *tp_ring_reserve_more(struct tp_thread *thread, unsigned words)
+{
+    if (TP_UNLIKELY(thread->lost_depth || thread->begin_end - thread->next < (ptrdiff_t)words))
+        return tp_ring_refill_more(thread, words);
+    return thread->next;
 }
 
 #endif

@@ -413,7 +413,7 @@ static void collect(char *const *environment, const char **values, struct tp_rea
     }
 }
 
-/* What torch refuses together. */
+/* What torch refuses together, and what two settings ask for. */
 static void reconcile(struct tp_settings *settings, struct tp_reading *reading, bool with_stack, bool outputs_given)
 {
     reading->row = TP_SETTING_TPROF_EXPERIMENTAL_CONFIG;
@@ -428,6 +428,8 @@ static void reconcile(struct tp_settings *settings, struct tp_reading *reading, 
         if (outputs_given)
             tp_note(reading, "the table of TPROF_ON_TRACE_READY is left out because of trace_only");
     }
+    if (settings->execution_trace)
+        settings->outputs |= 1u << TP_OUTPUT_EXECUTION_TRACE;
 }
 
 static void set_defaults(struct tp_settings *settings, struct tp_reading *reading)

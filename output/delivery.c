@@ -21,7 +21,7 @@
 #include "text.h"
 
 #define MAX_CYCLES 1024 /* told one by one in the summary; later ones are summed */
-#define WRITERS 2
+#define WRITERS 3
 
 /* One row a format, and the outputs of TPROF_ON_TRACE_READY that ask for it. */
 static const struct {
@@ -30,6 +30,7 @@ static const struct {
 } writers[WRITERS] = {
     {&tp_chrome_writer, 1u << TP_OUTPUT_TENSORBOARD | 1u << TP_OUTPUT_CHROME},
     {&tp_table_writer, 1u << TP_OUTPUT_TABLE},
+    {&tp_execution_trace_writer, 1u << TP_OUTPUT_EXECUTION_TRACE},
 };
 
 /* The run, over all cycles. */

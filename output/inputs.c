@@ -68,12 +68,17 @@ static bool has_strides(const struct tp_input *input)
     return !(input->flags & (TP_INPUT_UNSTRIDED | TP_INPUT_CONTIGUOUS));
 }
 
+size_t tp_input_shape_words(const struct tp_input *tensor)
+{
+    return words_of(tensor->dimensions, tensor->flags) * (has_strides(tensor) ? 2 : 1);
+}
+
 /* Words behind the first one, without a list's elements. */
 static size_t tail_of(const struct tp_input *input)
 {
     switch (input->kind) {
     case TP_INPUT_TENSOR:
-        return words_of(input->dimensions, input->flags) * (has_strides(input) ? 2 : 1);
+        return tp_input_shape_words(input);
     case TP_INPUT_INT:
         return input->flags & TP_INPUT_WIDE ? 1 : 0;
     case TP_INPUT_DOUBLE:

@@ -34,6 +34,9 @@ static inline uint32_t tp_input_elements(const struct tp_input *input)
     return list && !(input->flags & TP_INPUT_LONG) ? input->count : 0;
 }
 
+/* Words of a tensor's sizes and strides. */
+size_t tp_input_shape_words(const struct tp_input *tensor);
+
 /* Of a tensor; room for TP_INPUT_DIMENSIONS_MAX. How many there are: no strides where the layout has none. */
 size_t tp_input_sizes(const struct tp_input *input, int64_t *ret);
 size_t tp_input_strides(const struct tp_input *input, int64_t *ret);

@@ -9,6 +9,7 @@ static const uint16_t least_words[256] = {
     [TP_RECORD_BEGIN] = TP_BEGIN_WORDS,
     [TP_RECORD_LOSS] = TP_LOSS_WORDS,
     [TP_RECORD_INPUTS] = TP_INPUTS_WORDS,
+    [TP_RECORD_VALUES] = TP_VALUES_WORDS,
 };
 
 static bool sound(const uint64_t *at, size_t room, uint64_t last_time)

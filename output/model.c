@@ -7,6 +7,7 @@
 #include "merge.h"
 #include "ranges.h"
 #include "segment.h"
+#include "values.h"
 
 struct tp_model_thread {
     struct tp_cursor cursor; /* first: a cursor of the merge is its thread */
@@ -24,9 +25,10 @@ struct tp_model {
     struct tp_segment segment;
     struct tp_range_text *texts; /* that events of the segment use */
     uint64_t unfinished, names_cut, inputs_cut; /* in the segment */
-    uint64_t next_index;
+    uint64_t next_index, next_end;
     struct tp_model_thread *threads;
     size_t thread_count;
+    const struct tp_model_thread *forward; /* the thread that was looked up last by its logical id */
 };
 
 static uint64_t nanoseconds(const struct tp_model *model, uint64_t ticks)
@@ -70,6 +72,27 @@ static const char *name_of(const struct tp_model *model, const struct tp_range *
     return range->text ? range->text->chars : "";
 }
 
+/* NULL: none, or not all of them came. */
+static const struct tp_event_values *values_of(const struct tp_range *range, unsigned side)
+{
+    bool whole = range->values[side] && range->values_end[side];
+    return whole ? (const struct tp_event_values *)range->values[side]->chars : NULL;
+}
+
+static void set_values(const struct tp_model *model, const struct tp_range *range, struct tp_event *event)
+{
+    event->given = values_of(range, 0);
+    event->returned = values_of(range, 1);
+    bool ended = !(event->flags & TP_EVENT_UNFINISHED);
+    if (range->has_values && !(event->given && (event->returned || !ended)))
+        event->flags |= TP_EVENT_INPUTS_CUT; /* they found no room */
+    const struct tp_source *source = &model->options->source;
+    size_t bytes = 0;
+    uint32_t schema = event->given ? event->given->schema : 0;
+    event->schema = schema ? source->name(source->context, schema, &bytes) : "";
+    event->schema_bytes = (uint32_t)bytes;
+}
+
 /* The event of a range that is over, with what does not depend on the way it ended. */
 static struct tp_event *add_event(struct tp_model *model, const struct tp_range *range, uint8_t flags)
 {
@@ -89,6 +112,9 @@ static struct tp_event *add_event(struct tp_model *model, const struct tp_range 
     event->inputs = whole ? (const uint64_t *)range->inputs->chars : NULL;
     event->input_words = whole ? range->input_words : 0;
     event->input_count = whole ? range->input_count : 0;
+    event->forward_parent = range->forward_parent;
+    event->end_index = model->next_end++;
+    set_values(model, range, event);
     model->unfinished += (event->flags & TP_EVENT_UNFINISHED) != 0;
     model->names_cut += (event->flags & TP_EVENT_NAME_CUT) != 0;
     model->inputs_cut += (event->flags & TP_EVENT_INPUTS_CUT) != 0;
@@ -107,6 +133,9 @@ static int let_go(struct tp_model *model, struct tp_range *range)
         keep_for_segment(model, range->text);
     if (range->inputs)
         keep_for_segment(model, range->inputs);
+    for (unsigned side = 0; side < 2; side++)
+        if (TP_UNLIKELY(range->values[side] != NULL))
+            keep_for_segment(model, range->values[side]);
     if (range->thread->newest == range)
         range->thread->newest = NULL;
     tp_ranges_close(&model->ranges, range);
@@ -225,6 +254,18 @@ static bool is_whole(const struct tp_begin *begin)
     return need <= tp_record_words(begin->head);
 }
 
+/* The innermost open range of the thread that PyTorch numbers so. */
+static uint64_t top_of(struct tp_model *model, uint64_t logical_id)
+{
+    const struct tp_model_thread *thread = model->forward;
+    for (size_t i = 0; i < model->thread_count && !(thread && thread->cursor.info.logical_id == logical_id); i++)
+        thread = &model->threads[i];
+    if (!thread || thread->cursor.info.logical_id != logical_id)
+        return UINT64_MAX;
+    model->forward = thread;
+    return thread->top ? thread->top->index : UINT64_MAX;
+}
+
 static int on_begin(struct tp_model *model, struct tp_model_thread *thread, const struct tp_begin *begin)
 {
     if (!is_whole(begin))
@@ -241,7 +282,9 @@ static int on_begin(struct tp_model *model, struct tp_model_thread *thread, cons
     range->up = range->above = NULL;
     range->thread = thread;
     range->text = text;
-    range->inputs = NULL;
+    range->inputs = range->values[0] = range->values[1] = NULL;
+    range->values_end[0] = range->values_end[1] = false;
+    range->has_values = begin->flags & TP_BEGIN_VALUES;
     range->input_count = range->input_words = range->inputs_here = 0;
     range->text_bytes = text ? begin->text_bytes : 0;
     range->name_id = text ? 0 : begin->name;
@@ -250,6 +293,7 @@ static int on_begin(struct tp_model *model, struct tp_model_thread *thread, cons
                              (begin->flags & TP_BEGIN_ASYNC ? TP_EVENT_ASYNC : 0));
     range->sequence = begin->sequence;
     range->forward_thread = tp_begin_forward_thread(begin);
+    range->forward_parent = range->forward_thread ? top_of(model, range->forward_thread) : UINT64_MAX;
     range->id = begin->id;
     range->index = model->next_index++;
     range->clock_ns = nanoseconds(model, begin->time);
@@ -260,6 +304,7 @@ static int on_begin(struct tp_model *model, struct tp_model_thread *thread, cons
     if (range->scope == TP_SCOPE_BACKWARD_FUNCTION && wraps_backward(model, thread->newest)) {
         thread->newest->sequence = range->sequence;
         thread->newest->forward_thread = range->forward_thread;
+        thread->newest->flags |= TP_EVENT_WRAPS;
     }
     thread->newest = range;
     if (range->flags & TP_EVENT_ASYNC)
@@ -310,6 +355,68 @@ static int on_inputs(struct tp_model *model, struct tp_model_thread *thread, con
     return TP_MERGE_DAMAGED;
 }
 
+/* Room for this many words of values in all, what is there kept. NULL: memory is out, or *ret_failed. */
+static struct tp_event_values *make_room(struct tp_model *model, struct tp_range_text **place, size_t words,
+                                         int *ret_failed)
+{
+    struct tp_range_text *old = *place;
+    struct tp_event_values *values = old ? (struct tp_event_values *)old->chars : NULL;
+    if (values && words <= values->room)
+        return values;
+    struct tp_range_text *text = take_text(model, sizeof *values + words * sizeof(uint64_t), false, ret_failed);
+    if (!text)
+        return NULL;
+    struct tp_event_values *grown = (struct tp_event_values *)text->chars;
+    *grown = (struct tp_event_values){0};
+    if (values)
+        memcpy(grown, values, sizeof *values + values->words * sizeof(uint64_t));
+    grown->room = (uint32_t)((tp_ranges_text_room(text) - sizeof *grown) / sizeof(uint64_t));
+    if (old) {
+        old->next = NULL;
+        tp_ranges_free_texts(&model->ranges, old);
+    }
+    *place = text;
+    return grown;
+}
+
+/* What it was given stands behind the begin of its range, what it gave back before the end. */
+static int on_values(struct tp_model *model, struct tp_model_thread *thread, const struct tp_values *record)
+{
+    uint64_t key = tp_record_key(record->head);
+    unsigned side = record->flags & TP_VALUES_OUTPUTS ? 1 : 0;
+    struct tp_range *range = side ? thread->top : thread->newest;
+    if (!range || range->key != key)
+        range = side ? tp_ranges_find(&model->ranges, key, thread) : NULL;
+    if (!range)
+        return 0;
+    size_t words = tp_record_words(record->head) - TP_VALUES_WORDS;
+    const struct tp_event_values *here =
+        range->values[side] ? (const struct tp_event_values *)range->values[side]->chars : NULL;
+    uint32_t words_here = here ? here->words : 0;
+    if (record->offset > words_here && range->flags & TP_EVENT_INPUTS_CUT) /* no memory for an earlier part */
+        return 0;
+    if (record->offset != words_here || record->offset + words > TP_VALUES_ITEMS_MAX ||
+        range->values_end[side])
+        return TP_MERGE_DAMAGED;
+    if (record->flags & TP_VALUES_CUT)
+        range->flags |= TP_EVENT_INPUTS_CUT;
+    int failed = 0;
+    struct tp_event_values *values = make_room(model, &range->values[side], record->offset + words, &failed);
+    if (!values) {
+        range->flags |= TP_EVENT_INPUTS_CUT;
+        return failed;
+    }
+    memcpy(values->items + values->words, record + 1, words * sizeof(uint64_t));
+    values->words += (uint32_t)words;
+    values->count = record->count;
+    values->schema = record->schema;
+    if (record->flags & TP_VALUES_MORE)
+        return 0;
+    bool cut = record->flags & TP_VALUES_CUT;
+    range->values_end[side] = tp_values_sound(values->items, values->words, values->count, cut);
+    return range->values_end[side] ? 0 : TP_MERGE_DAMAGED;
+}
+
 static void on_loss(struct tp_model *model, struct tp_model_thread *thread, const struct tp_loss *loss)
 {
     thread->newest = NULL; /* what followed it is not known */
@@ -329,6 +436,8 @@ static int take_record(void *context, struct tp_cursor *cursor)
         return on_end(model, thread, record);
     case TP_RECORD_INPUTS:
         return on_inputs(model, thread, (const struct tp_inputs *)record);
+    case TP_RECORD_VALUES:
+        return on_values(model, thread, (const struct tp_values *)record);
     case TP_RECORD_LOSS:
         on_loss(model, thread, (const struct tp_loss *)record);
         return 0;

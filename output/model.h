@@ -20,8 +20,9 @@
  * Within a segment events stand in the order of their index, that is of their begin. A range that stays open longer
  * than a segment can wait comes in a later segment than the ranges inside it.
  *
- * Inputs belong to the range whose begin stands before them. Where the memory does not suffice for them, the event
- * comes without, as a cut one.
+ * Inputs belong to the range whose begin stands before them, and so do the values that an execution trace tells; those
+ * that an operator gave back stand before its end. Where the memory does not suffice for them, the event comes without,
+ * as a cut one.
  *
  * Damaged blocks are read up to the damage: a record that is empty or larger than what is left, a time that falls (only
  * a record of losses may be late). A record of a kind that is not known here is passed over.
@@ -56,7 +57,17 @@ enum tp_event_flag {
     TP_EVENT_UNFINISHED = 1, /* end_ns is the window's end, or that of the range around it */
     TP_EVENT_ASYNC = 2,      /* ended on another thread, or said to be asynchronous */
     TP_EVENT_NAME_CUT = 4,   /* the name was longer than what could be kept */
-    TP_EVENT_INPUTS_CUT = 8, /* there were more inputs than what could be kept */
+    TP_EVENT_INPUTS_CUT = 8, /* there were more inputs, or values, than what could be kept */
+    TP_EVENT_WRAPS = 16,     /* sequence and forward_thread are those of the backward function inside it */
+};
+
+/* What an operator was given, or gave back, for execution traces. */
+struct tp_event_values {
+    uint32_t schema; /* id of intern.h; 0: none */
+    uint32_t count;  /* values: sound ones (values.h) */
+    uint32_t words;
+    uint32_t room; /* in words */
+    uint64_t items[];
 };
 
 struct tp_event {
@@ -76,6 +87,11 @@ struct tp_event {
     const uint64_t *inputs;    /* items (inputs.h), sound ones; valid until the segment call returns */
     uint16_t input_words;
     uint16_t input_count;      /* 0: none were recorded. There may be fewer items: the rest was cut */
+    const struct tp_event_values *given, *returned; /* NULL: none were recorded; valid as inputs are */
+    const char *schema;        /* what PyTorch says of the operator, "" if nothing was recorded; valid as the name is */
+    uint32_t schema_bytes;
+    uint64_t forward_parent;   /* index of the innermost range of the forward thread at the begin; UINT64_MAX: none */
+    uint64_t end_index;        /* 0, 1, ... in the order of ends over all threads; without gaps in a segment */
     uint64_t end_thread;       /* serial of the thread that ended it; of its own if unfinished */
     const struct tp_thread_info *thread; /* where it began; valid as long as tp_model_options.keep */
 };
@@ -85,7 +101,7 @@ struct tp_model_counts {
     uint64_t lost;       /* begins inside the window that found no room, as told by loss records */
     uint64_t unfinished; /* of the kept ones */
     uint64_t names_cut;  /* of the kept ones */
-    uint64_t inputs_cut; /* of the kept ones */
+    uint64_t inputs_cut; /* of the kept ones; values likewise */
     uint64_t damaged;    /* blocks that could not be read and were passed over */
     uint64_t segments;
 };

@@ -88,9 +88,15 @@ struct tp_range *tp_ranges_any(const struct tp_ranges *ranges, size_t *bucket)
 
 #define CLASS_BYTES(size_class) ((size_t)64 << (size_class))
 
-_Static_assert(CLASS_BYTES(TP_TEXT_CLASSES - 1) >= sizeof(struct tp_range_text) + TP_INPUTS_ITEMS_MAX * 8 &&
-                   TP_INPUTS_ITEMS_MAX > TP_RECORD_MAX_WORDS,
-               "the largest class holds all inputs, and the longest text");
+_Static_assert(CLASS_BYTES(TP_TEXT_CLASSES - 1) >= sizeof(struct tp_range_text) + sizeof(struct tp_event_values) +
+                                                     TP_VALUES_ITEMS_MAX * 8 &&
+                   TP_VALUES_ITEMS_MAX > TP_INPUTS_ITEMS_MAX && TP_INPUTS_ITEMS_MAX > TP_RECORD_MAX_WORDS,
+               "the largest class holds all values, all inputs, and the longest text");
+
+size_t tp_ranges_text_room(const struct tp_range_text *text)
+{
+    return CLASS_BYTES(text->size_class) - sizeof *text;
+}
 
 static bool is_scarce(const struct tp_arena *arena)
 {

@@ -56,5 +56,6 @@ struct tp_writer {
 };
 
 extern const struct tp_writer tp_chrome_writer;
+extern const struct tp_writer tp_execution_trace_writer;
 
 #endif

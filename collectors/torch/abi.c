@@ -86,6 +86,7 @@ uint64_t tp_torch_abi_add(const struct tp_torch_abi *abi, void *(*start)(void **
         .end = end,
         .sampling_probability = 1.0,
         .needs_inputs = (needs & TP_TORCH_NEED_INPUTS) != 0,
+        .needs_outputs = (needs & TP_TORCH_NEED_OUTPUTS) != 0,
         .needs_ids = (needs & TP_TORCH_NEED_IDS) != 0,
     };
     for (unsigned scope = 0; scope < sizeof callback.scopes; scope++)

@@ -10,6 +10,7 @@
 #include "../../agent/base.h"
 #include "../../agent/error.h"
 #include "abi_inputs.h"
+#include "abi_values.h"
 
 /* at::RecordFunctionCallback (ATen/record_function.h), passed by value. */
 struct tp_record_function_callback {
@@ -37,6 +38,7 @@ struct tp_torch_abi {
     uint64_t (*current_thread_id)(void);
     struct tp_record_function_offsets at;
     struct tp_torch_inputs inputs;
+    struct tp_torch_value_places values;
     uint32_t needs; /* enum tp_torch_need: what our observation asks for */
 };
 
@@ -49,7 +51,10 @@ int tp_torch_calibrate(struct tp_torch_abi *abi, struct tp_error *error);
 /* Finds abi->inputs. -ENOTSUP with error set: they are not known, and all else goes on. */
 int tp_torch_calibrate_inputs(struct tp_torch_abi *abi, struct tp_error *error);
 
-enum tp_torch_need { TP_TORCH_NEED_IDS = 1, TP_TORCH_NEED_INPUTS = 2 };
+/* Finds abi->values; abi->inputs is set. -ENOTSUP with error set: they are not known, and all else goes on. */
+int tp_torch_calibrate_values(struct tp_torch_abi *abi, struct tp_error *error);
+
+enum tp_torch_need { TP_TORCH_NEED_IDS = 1, TP_TORCH_NEED_INPUTS = 2, TP_TORCH_NEED_OUTPUTS = 4 };
 
 uint64_t tp_torch_abi_add(const struct tp_torch_abi *abi, void *(*start)(void **, const void *),
                           void (*end)(const void *, void *), uint32_t scopes, uint32_t needs);

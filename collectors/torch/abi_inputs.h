@@ -85,6 +85,7 @@ static inline enum tp_torch_kind tp_torch_kind(const struct tp_torch_inputs *at,
 
 struct tp_torch_tensor {
     const int64_t *sizes, *strides; /* strides NULL: a layout that has none */
+    const int64_t *kept_strides; /* what stands where strides are kept, whatever the layout */
     size_t dimensions;
     unsigned type;
 };
@@ -124,7 +125,8 @@ static inline bool tp_torch_tensor(const struct tp_torch_inputs *at, const char 
         room = ret->dimensions;
     }
     ret->sizes = (const int64_t *)sizes;
-    ret->strides = keys & at->unstrided_keys ? NULL : ret->sizes + room;
+    ret->kept_strides = ret->sizes + room;
+    ret->strides = keys & at->unstrided_keys ? NULL : ret->kept_strides;
     return true;
 }
 

@@ -29,7 +29,7 @@ struct tp_torch_image {
     uint16_t count; /* 32 bits: how many callbacks it has */
     uint16_t start; /* the callback's start function; behind it its end function */
     uint16_t scope; /* 8 bits */
-    uint16_t needs_inputs; /* 8 bits: 1 if a callback asked for inputs; 0: the place is not known, as it was not needed */
+    uint16_t needs_inputs, needs_outputs; /* 8 bits: 1 if a callback asked for them; place 0: it was not needed */
     uint16_t selves;
     struct {
         uint16_t at, to; /* a pointer that points into the thing itself */

@@ -5,15 +5,13 @@
  * place fits all sentinels.
  *
  * The sentinels lie on the meta device, or have no elements: no memory, no thread pool, no random number is touched.
- * What is not surely an object of ours is read by the kernel (copy_safely), so that a wrong guess is no crash.
+ * What is not surely an object of ours is read by the kernel (peek.h), so that a wrong guess is no crash.
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "abi.h"
+#include "peek.h"
 
 #define TENSOR_WORDS 24 /* what is looked at of a tensor, of a list, of a RecordFunction */
 #define FUNCTIONAL_WORDS 40
@@ -89,18 +87,6 @@ static bool find_names(void *library)
     return true;
 }
 
-static int pipe_ends[2];
-
-/* Up to `words` words; how many could be read. System calls and not the C library's functions: a sanitizer of the
- * program would take a look behind the end of an object for a fault. */
-static size_t copy_safely(uint64_t *to, const void *from, size_t words)
-{
-    long bytes = syscall(SYS_write, pipe_ends[1], from, words * 8);
-    if (bytes <= 0 || syscall(SYS_read, pipe_ends[0], to, bytes) != bytes)
-        return 0;
-    return (size_t)bytes / 8;
-}
-
 struct image {
     uint64_t words[FUNCTION_WORDS];
     size_t count;
@@ -109,7 +95,7 @@ struct image {
 static void take_image(struct image *image, const void *object, size_t words)
 {
     memset(image, 0, sizeof *image);
-    image->count = copy_safely(image->words, object, words);
+    image->count = tp_peek(image->words, object, words);
 }
 
 struct sentinel {
@@ -207,7 +193,7 @@ static bool sizes_move_out(const struct tp_torch_inputs *at)
     if (good && most < INLINE_MOST + 1) {
         size_t more = most + 1;
         good = make(&out, more, torch.float32(), torch.meta()) && out.image.words[w] == more &&
-               copy_safely(apart, (void *)(uintptr_t)out.image.words[w + 1], 2 * more) == 2 * more &&
+               tp_peek(apart, (void *)(uintptr_t)out.image.words[w + 1], 2 * more) == 2 * more &&
                memcmp(apart, sizes, more * 8) == 0 && memcmp(apart + more, strides, more * 8) == 0;
     }
     if (in.handle)
@@ -368,7 +354,7 @@ static void look_at_list(const void *list)
     for (size_t w = 1; w + 1 < seen.list.count && !seen.element_count; w++) {
         uint64_t begin = seen.list.words[w], bytes = seen.list.words[w + 1] - begin;
         if (begin % 8 || bytes == 0 || bytes > sizeof seen.elements || bytes % TP_TORCH_VALUE_BYTES ||
-            copy_safely(seen.elements, (void *)(uintptr_t)begin, bytes / 8) != bytes / 8)
+            tp_peek(seen.elements, (void *)(uintptr_t)begin, bytes / 8) != bytes / 8)
             continue;
         seen.elements_at = w;
         seen.element_count = bytes / TP_TORCH_VALUE_BYTES;
@@ -380,7 +366,7 @@ static bool look_at(const struct image *function, size_t w)
     if (function->words[w + 1] != seen.count || (seen.only != NONE && seen.only != w * 8))
         return false;
     uint64_t values[2 * VALUES_MAX];
-    if (copy_safely(values, (void *)(uintptr_t)function->words[w], 2 * seen.count) != 2 * seen.count)
+    if (tp_peek(values, (void *)(uintptr_t)function->words[w], 2 * seen.count) != 2 * seen.count)
         return false;
     if (seen.tensor && values[0] != (uintptr_t)seen.tensor)
         return false;
@@ -551,14 +537,13 @@ int tp_torch_calibrate_inputs(struct tp_torch_abi *abi, struct tp_error *error)
 {
     const char *problem = "there is no pipe to look at them with";
     struct tp_torch_inputs at = {0};
-    if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) == 0) {
+    if (tp_peek_begin()) {
         problem = find_all(abi, &at);
         for (size_t i = 0; i < SENTINELS; i++)
             if (made[i].handle)
                 torch.delete_tensor(made[i].handle);
         memset(made, 0, sizeof made);
-        close(pipe_ends[0]);
-        close(pipe_ends[1]);
+        tp_peek_end();
     }
     if (problem) {
         tp_error_set(error, "PyTorch", NULL, "shapes are not known in PyTorch %s: %s", abi->version, problem);

@@ -139,20 +139,21 @@ static const char *take_image(struct tp_torch_image *image, const struct scratch
     return NULL;
 }
 
-/* In a list, and in an object made from it: without the need of inputs that one byte is 0. */
-static bool find_needs_inputs(const struct tp_torch_abi *abi, struct tp_torch_object *object)
+/* In a list, and in an object made from it: without this need that one byte is 0. */
+static bool find_need(const struct tp_torch_abi *abi, const struct tp_torch_object *object, enum tp_torch_need need,
+                      uint16_t *ret_in_list, uint16_t *ret_in_range)
 {
     struct scratch without[2], range[2];
-    uint64_t handle = tp_torch_abi_add(abi, start, end, ALL_SCOPES, abi->needs & ~(uint32_t)TP_TORCH_NEED_INPUTS);
+    uint64_t handle = tp_torch_abi_add(abi, start, end, ALL_SCOPES, abi->needs & ~(uint32_t)need);
     memset(without[0].bytes, fill[0], SCRATCH_BYTES);
     tp_range_real.callbacks(without[0].bytes, SCOPE);
     abi->remove_callback(handle);
-    object->callbacks.needs_inputs = find_byte(&without[0], 0, &callbacks[0], 1, object->callbacks.bytes);
-    if (!object->callbacks.needs_inputs)
+    *ret_in_list = find_byte(&without[0], 0, &callbacks[0], 1, object->callbacks.bytes);
+    if (!*ret_in_list)
         return false;
     for (int i = 0; i < 2; i++) {
         tp_torch_make(&object->callbacks, without[i].bytes, SCOPE, start, end);
-        without[i].bytes[object->callbacks.needs_inputs] = (unsigned char)i;
+        without[i].bytes[*ret_in_list] = (unsigned char)i;
         memset(range[i].bytes, fill[0], SCRATCH_BYTES);
         tp_range_real.construct_from(range[i].bytes, without[i].bytes);
     }
@@ -162,10 +163,19 @@ static bool find_needs_inputs(const struct tp_torch_abi *abi, struct tp_torch_ob
             bytes = at + 1;
     memset(range[0].bytes + abi->at.id, 0, 8); /* the one other difference */
     memset(range[1].bytes + abi->at.id, 0, 8);
-    object->range.needs_inputs = find_byte(&range[0], 0, &range[1], 1, bytes);
+    *ret_in_range = find_byte(&range[0], 0, &range[1], 1, bytes);
     for (int i = 0; i < 2; i++)
         tp_range_real.destroy(range[i].bytes);
-    return object->range.needs_inputs != 0;
+    return *ret_in_range != 0;
+}
+
+static bool find_needs(const struct tp_torch_abi *abi, struct tp_torch_object *object)
+{
+    struct tp_torch_image *list = &object->callbacks, *range = &object->range;
+    return (!(abi->needs & TP_TORCH_NEED_INPUTS) ||
+            find_need(abi, object, TP_TORCH_NEED_INPUTS, &list->needs_inputs, &range->needs_inputs)) &&
+           (!(abi->needs & TP_TORCH_NEED_OUTPUTS) ||
+            find_need(abi, object, TP_TORCH_NEED_OUTPUTS, &list->needs_outputs, &range->needs_outputs));
 }
 
 static const char *learn_callbacks(const struct tp_torch_abi *abi, struct tp_torch_object *object)
@@ -195,8 +205,8 @@ static const char *learn_callbacks(const struct tp_torch_abi *abi, struct tp_tor
     object->callbacks.scope = find_byte(&callbacks[0], SCOPE, &callbacks[2], OTHER_SCOPE, object->callbacks.bytes);
     if (!object->callbacks.scope || !tp_torch_is_observed(object, callbacks[0].bytes))
         return "the scope of its callbacks was not found";
-    if (abi->needs & TP_TORCH_NEED_INPUTS && !find_needs_inputs(abi, object))
-        return "it is not known how it says that inputs are needed";
+    if (!find_needs(abi, object))
+        return "it is not known how it says that inputs and outputs are needed";
     return NULL;
 }
 

@@ -8,7 +8,8 @@
  * the object and nowhere else, since it may outlive any window.
  *
  * User ranges are ours by a whole object: their names are temporaries, and are needed again at the end. So are all objects
- * where more than the name is asked of one (overloads). PyTorch's own code runs the callback of a whole object.
+ * where more than the name is asked of one (overloads, what it gives back). PyTorch's own code runs the callback of a
+ * whole object.
  */
 #include "interposed.h"
 
@@ -63,7 +64,7 @@ static void end_of_ours(const void *range, void *context)
 
 static inline tp_torch_start_fn start_of(uint8_t scope)
 {
-    return scope == TP_SCOPE_USER_SCOPE || tp_torch_ranges.overload_names ? start_whole : start_quick;
+    return scope == TP_SCOPE_USER_SCOPE || tp_torch_ranges.whole ? start_whole : start_quick;
 }
 
 static inline bool is_dispatched(const void *range)
@@ -117,18 +118,23 @@ static inline bool is_ours(uint8_t scope, uint32_t active)
     return scope < TP_SCOPE_COUNT && wants(active, scope) && object.is_enabled();
 }
 
-/* Inputs are handed over only where an observer asks for them: we do, as a callback of ours among the others' would. */
-static inline void ask_for_inputs(const struct tp_torch_image *image, void *thing)
+/* Inputs and outputs are handed over only where an observer asks for them: we do, as a callback of ours among the
+ * others' would. */
+static inline void ask_for_values(const struct tp_torch_image *image, void *thing)
 {
-    if (tp_torch_ranges.abi.needs & TP_TORCH_NEED_INPUTS && tp_hooks_active() & TP_HOOK_RECORD)
+    uint32_t needs = tp_torch_ranges.abi.needs;
+    if (needs & TP_TORCH_NEED_INPUTS && tp_hooks_active() & TP_HOOK_RECORD) {
         ((uint8_t *)thing)[image->needs_inputs] = 1;
+        if (needs & TP_TORCH_NEED_OUTPUTS)
+            ((uint8_t *)thing)[image->needs_outputs] = 1;
+    }
 }
 
 static __attribute__((noinline)) void *callbacks_when_active(void *ret_callbacks, uint8_t scope, uint32_t active)
 {
     tp_range_real.callbacks(ret_callbacks, scope);
     if (TP_UNLIKELY(tp_torch_is_observed(&object, ret_callbacks)))
-        ask_for_inputs(&object.callbacks, ret_callbacks);
+        ask_for_values(&object.callbacks, ret_callbacks);
     else if (is_ours(scope, active))
         tp_torch_pour(&object.callbacks, &casts[scope].callbacks, ret_callbacks);
     return ret_callbacks;
@@ -158,7 +164,7 @@ static void construct(void *range, uint8_t scope)
         return;
     /* An object without callbacks owns nothing yet: ours may be made over it. */
     if (tp_torch_u32(range, object.range.count) != 0)
-        ask_for_inputs(&object.range, range);
+        ask_for_values(&object.range, range);
     else if (is_ours(scope, active))
         make_range(range, scope);
 }
@@ -364,10 +370,9 @@ static void run_with_inputs(void *range, const void *schema, uint16_t key, uint6
     }
     int64_t sequence = start_dispatching(range, key, keys);
     uint32_t active = tp_hooks_active();
-    bool wanted = tp_torch_ranges.abi.needs & TP_TORCH_NEED_INPUTS;
     if (TP_LIKELY(active & TP_HOOK_RECORD))
         record_dispatched(range, schema, sequence, active,
-                          wanted ? (struct tp_torch_values){inputs, count} : (struct tp_torch_values){0});
+                          tp_torch_ranges.shapes ? (struct tp_torch_values){inputs, count} : (struct tp_torch_values){0});
 }
 
 static const struct tp_range_hooks hooks = {

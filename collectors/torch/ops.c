@@ -93,9 +93,17 @@ static int attach(const struct tp_settings *settings, struct tp_error *error)
     /* Ids are asked for, so that a trace can be joined with other observers' output of the same run. FLOPs are computed
      * from inputs: as in torch, they bring those along. */
     abi->needs = TP_TORCH_NEED_IDS;
-    if ((settings->record_shapes || settings->with_flops) && tp_tensor_attach(abi))
+    bool traces = settings->outputs & 1u << TP_OUTPUT_EXECUTION_TRACE;
+    bool shapes = settings->record_shapes || settings->with_flops;
+    if ((shapes || traces) && tp_tensor_attach(abi)) {
         abi->needs |= TP_TORCH_NEED_INPUTS;
+        tp_torch_ranges.shapes = shapes;
+        tp_torch_ranges.values = traces && tp_values_attach(abi);
+        if (tp_torch_ranges.values)
+            abi->needs |= TP_TORCH_NEED_OUTPUTS;
+    }
     tp_torch_ranges.overload_names = settings->experimental_config.capture_overload_names;
+    tp_torch_ranges.whole = tp_torch_ranges.overload_names || tp_torch_ranges.values;
     tp_torch_ranges.step_range = settings->step.kind == TP_STEP_RANGE ? settings->step.name : NULL;
     choose_way(settings->hook);
     return 0;

@@ -16,11 +16,15 @@
 #include "../../agent/thread.h"
 #include "abi.h"
 #include "tensor.h"
+#include "values.h"
 
 /* Set at attach; only read after that, but for what the first backward function shows. */
 struct tp_torch_ranges {
     struct tp_torch_abi abi;
     bool overload_names;
+    bool shapes; /* inputs are recorded as traces show them */
+    bool values; /* what an operator is given and gives back is recorded as execution traces tell it */
+    bool whole;  /* more than the name and the inputs is asked of a range: overload_names, values */
     const char *step_range; /* of TPROF_STEP=range:NAME */
 };
 
@@ -50,6 +54,7 @@ struct tp_torch_begin {
     uint8_t scope;
     bool is_async;
     struct tp_torch_values inputs; /* none where they are not recorded */
+    bool values; /* tp_values_given() follows */
 };
 
 static inline struct tp_thread *tp_torch_recording_thread(uint32_t active)
@@ -62,12 +67,13 @@ static inline struct tp_thread *tp_torch_recording_thread(uint32_t active)
     return thread;
 }
 
-static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint32_t active)
+/* Its time; 0: it was not recorded. */
+static inline uint64_t tp_torch_record_begin(const struct tp_torch_begin *what, uint32_t active)
 {
     struct tp_thread *thread = tp_torch_recording_thread(active);
     if (TP_UNLIKELY(!thread)) {
         tp_thread_count_late(1);
-        return;
+        return 0;
     }
     size_t bytes = what->bytes, text_bytes = 0;
     uint32_t id = what->name_id ? what->name_id : tp_intern(tp_session.spool.names, what->name, bytes);
@@ -80,6 +86,8 @@ static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint
     }
     if (TP_UNLIKELY(what->is_async))
         flags |= TP_BEGIN_ASYNC;
+    if (what->values)
+        flags |= TP_BEGIN_VALUES;
     const struct tp_torch_inputs *inputs = &tp_torch_ranges.abi.inputs;
     const uint64_t *ahead = thread->next;
     unsigned input_words = 0;
@@ -88,7 +96,7 @@ static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint
     uint64_t time = tp_clock_now(); /* as late as can be: the operator's time is its own */
     uint64_t *at = tp_ring_reserve_begin(thread, words + input_words, time);
     if (TP_UNLIKELY(!at))
-        return;
+        return 0;
     struct tp_begin *begin = (struct tp_begin *)at;
     begin->head = tp_record_head(TP_RECORD_BEGIN, words, (uintptr_t)what->record_function);
     begin->time = time;
@@ -111,6 +119,7 @@ static inline void tp_torch_record_begin(const struct tp_torch_begin *what, uint
         tp_tensor_stamp(at + words, input_words, time);
     }
     tp_ring_commit(thread, at + words + input_words);
+    return time;
 }
 
 /* A name that stands at the same address each time, as an operator's does. */
@@ -188,8 +197,8 @@ static inline bool tp_torch_record_quick_begin(const void *record_function, stru
 /* The inputs that stand in an object. */
 static inline struct tp_torch_values tp_torch_inputs_of(const void *record_function)
 {
-    const struct tp_torch_abi *abi = &tp_torch_ranges.abi;
-    return abi->needs & TP_TORCH_NEED_INPUTS ? tp_torch_values(&abi->inputs, record_function) : (struct tp_torch_values){0};
+    const struct tp_torch_ranges *ranges = &tp_torch_ranges;
+    return ranges->shapes ? tp_torch_values(&ranges->abi.inputs, record_function) : (struct tp_torch_values){0};
 }
 
 /* The end of a range, where all is as it mostly is. False: nothing was done. */
@@ -244,19 +253,25 @@ static inline void tp_torch_begin(const void *record_function, unsigned scope)
         .scope = (uint8_t)scope,
         .is_async = abi->is_async(record_function),
         .inputs = tp_torch_inputs_of(record_function),
+        .values = tp_torch_ranges.values,
     };
     if (TP_UNLIKELY(tp_torch_ranges.overload_names))
         what.name = tp_torch_with_overload(record_function, what.name, buffer, sizeof buffer);
     what.bytes = strlen(what.name);
-    tp_torch_record_begin(&what, active);
+    uint64_t time = tp_torch_record_begin(&what, active);
+    if (TP_UNLIKELY(what.values) && time)
+        tp_values_given(abi, tp_thread_self(), record_function, time);
 }
 
 static inline void tp_torch_end(const void *record_function, unsigned scope)
 {
     uint64_t time = tp_clock_now();
     uint32_t active = tp_hooks_active();
-    if (active & TP_HOOK_RECORD)
+    if (active & TP_HOOK_RECORD) {
+        if (TP_UNLIKELY(tp_torch_ranges.values))
+            tp_values_returned(&tp_torch_ranges.abi, tp_torch_recording_thread(active), record_function, time);
         tp_torch_record_end(record_function, active, time);
+    }
     if (scope == TP_SCOPE_USER_SCOPE && active & TP_HOOK_MARKS)
         tp_torch_mark(record_function, TP_MARK_END);
 }

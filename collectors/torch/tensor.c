@@ -43,24 +43,11 @@ static void put_numbers(struct items *items, const int64_t *numbers, size_t coun
 
 static void put_tensor(struct items *items, const struct tp_torch_tensor *tensor)
 {
-    uint64_t bits = 0, expected = 1;
-    bool contiguous = true;
-    for (size_t i = tensor->dimensions; i-- > 0;) {
-        uint64_t size = (uint64_t)tensor->sizes[i];
-        bits |= size;
-        if (tensor->strides)
-            contiguous &= (uint64_t)tensor->strides[i] == expected;
-        expected *= size > 1 ? size : 1;
-    }
-    bool strides = tensor->strides && !contiguous;
-    for (size_t i = 0; strides && i < tensor->dimensions; i++)
-        bits |= (uint64_t)tensor->strides[i];
-    bool wide = bits >> 32;
-    unsigned flags = (wide ? TP_INPUT_WIDE : 0u) | (tensor->strides ? 0u : TP_INPUT_UNSTRIDED) |
-                     (tensor->strides && contiguous ? TP_INPUT_CONTIGUOUS : 0u);
+    unsigned flags = tp_tensor_flags(tensor->sizes, tensor->strides, tensor->dimensions);
+    bool wide = flags & TP_INPUT_WIDE;
     put(items, tp_input_word(TP_INPUT_TENSOR, tensor->type, (unsigned)tensor->dimensions, flags, 0));
     put_numbers(items, tensor->sizes, tensor->dimensions, wide);
-    if (strides)
+    if (!(flags & (TP_INPUT_UNSTRIDED | TP_INPUT_CONTIGUOUS)))
         put_numbers(items, tensor->strides, tensor->dimensions, wide);
 }
 

@@ -12,6 +12,23 @@
 /* Finds out whether inputs can be read here; says so in one line where they cannot. */
 bool tp_tensor_attach(struct tp_torch_abi *abi);
 
+/* The flags of a tensor's sizes and strides (NULL: none) in a record. */
+static inline unsigned tp_tensor_flags(const int64_t *sizes, const int64_t *strides, size_t dimensions)
+{
+    uint64_t bits = 0, expected = 1;
+    bool contiguous = true;
+    for (size_t i = dimensions; i-- > 0;) {
+        uint64_t size = (uint64_t)sizes[i];
+        bits |= size;
+        if (strides)
+            contiguous &= (uint64_t)strides[i] == expected;
+        expected *= size > 1 ? size : 1;
+    }
+    for (size_t i = 0; strides && !contiguous && i < dimensions; i++)
+        bits |= (uint64_t)strides[i];
+    return (bits >> 32 ? TP_INPUT_WIDE : 0u) | (!strides ? TP_INPUT_UNSTRIDED : contiguous ? TP_INPUT_CONTIGUOUS : 0u);
+}
+
 /*
  * Writes the records of an operator's inputs to at, of which `room` words may be used; their times are set later
  * (tp_tensor_stamp). Returns how many words they take: 0 if the operator has no inputs, more than room if they did not

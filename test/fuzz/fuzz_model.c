@@ -4,10 +4,16 @@
 
 #include "../../output/inputs.h"
 #include "../../output/model.h"
+#include "../../output/values.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define THREADS 3
+
+static bool are_sound(const struct tp_event_values *values)
+{
+    return !values || tp_values_sound(values->items, values->words, values->count, true);
+}
 
 /* The input is cut into pieces, each with one byte before it: the thread (two bits), whether the head of its block
  * comes from the input too, and its length in words. */
@@ -16,7 +22,7 @@ struct feed {
     size_t size;
     size_t at[THREADS];
     struct tp_block *block[THREADS];
-    uint64_t events, index_end;
+    uint64_t events, ends, index_end;
 };
 
 static const struct tp_block *make_block(struct feed *feed, unsigned thread, const uint8_t *piece, size_t bytes,
@@ -79,6 +85,7 @@ static size_t newlines;
 static int segment(void *context, const struct tp_event *events, size_t count)
 {
     struct feed *feed = context;
+    uint64_t places = 0; /* by the order of their ends: each once */
     for (size_t i = 0; i < count; i++) {
         const struct tp_event *event = &events[i];
         if (memchr(event->name, '\n', event->name_bytes)) /* reads all of it */
@@ -86,6 +93,9 @@ static int segment(void *context, const struct tp_event *events, size_t count)
         if ((event->inputs != NULL) != (event->input_count > 0 || event->input_words > 0) ||
             (event->inputs && !tp_inputs_sound(event->inputs, event->input_words, event->input_count)))
             abort();
+        if (!are_sound(event->given) || !are_sound(event->returned) || event->end_index - feed->ends >= count)
+            abort();
+        places += event->end_index - feed->ends;
         bool async = event->flags & TP_EVENT_ASYNC;
         if (event->end_ns <= event->start_ns || event->self_ns > event->end_ns - event->start_ns ||
             event->thread->serial - 1 >= THREADS || strlen(event->thread->name) > 15 ||
@@ -95,6 +105,9 @@ static int segment(void *context, const struct tp_event *events, size_t count)
         if (event->index >= feed->index_end)
             feed->index_end = event->index + 1;
     }
+    if (places != count * (count - 1) / 2)
+        abort();
+    feed->ends += count;
     feed->events += count;
     return 0;
 }

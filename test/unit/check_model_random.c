@@ -78,6 +78,7 @@ static void plain_begin(struct plain *plain, const struct plain_record *record, 
         record->begin.scope == TP_SCOPE_BACKWARD_FUNCTION) {
         newest->event.sequence = record->begin.sequence;
         newest->event.forward_thread = record->forward_thread;
+        newest->event.flags = TP_EVENT_WRAPS;
     }
     plain->newest[record->thread] = range;
 }
@@ -86,7 +87,7 @@ static void plain_close(struct plain *plain, struct plain_range *range, uint64_t
 {
     struct plain_range *around = outer(plain, range->thread, range);
     range->open = false;
-    range->event.flags = flags;
+    range->event.flags |= flags;
     range->event.end_thread = thread;
     plain->unfinished += (flags & TP_EVENT_UNFINISHED) != 0;
     if (flags & TP_EVENT_ASYNC) {

@@ -111,6 +111,7 @@ static const struct {
     {"TPROF_STEP", "python:a.b", "steps that a Python function ends are not in this build yet; auto is used"},
     {"TPROF_ON_TRACE_READY", "none", NULL},
     {"TPROF_ON_TRACE_READY", "chrome , table", NULL},
+    {"TPROF_ON_TRACE_READY", "execution_trace", NULL},
     {"TPROF_ON_TRACE_READY", "memory_timeline:raw", "memory_timeline:raw is not in this build yet; the rest goes on"},
     {"TPROF_ON_TRACE_READY", "table,exec:cp a,b c", "exec is not in this build yet; the rest goes on"},
     {"TPROF_DIR", "/a/%h_%p%r%t%s%c%%", NULL},
@@ -147,9 +148,10 @@ static const struct {
     {"TPROF_CONTROL", "1", "control of a running program is not in this build yet; the rest goes on"},
     {"TPROF_PLUGINS", "/a.so:/b.so", "plug-ins are not in this build yet; the rest goes on"},
     {"TPROF_LOG", "debug", NULL},
-    {"ENABLE_PYTORCH_EXECUTION_TRACE", "1", "execution traces are not in this build yet; the rest goes on"},
+    {"ENABLE_PYTORCH_EXECUTION_TRACE", "1", NULL},
     {"ENABLE_PYTORCH_EXECUTION_TRACE", "yes", NULL}, /* PyTorch takes all but 1 for off */
-    {"ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS", "1", "execution traces are not in this build yet; the rest goes on"},
+    {"ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS", "1", "resources of execution traces are not in this build yet; the "
+                                                   "rest goes on"},
 };
 
 START_TEST(good_value)

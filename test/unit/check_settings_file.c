@@ -149,15 +149,15 @@ END_TEST
 
 START_TEST(unknown_keys_are_noted)
 {
-    ck_assert_int_eq(load("{\n\"gzip_levle\": 3, \"foo\": 1,\n\"enable_pytorch_execution_trace\": true, \"DIR\": "
-                          "\"x\"}", NULL),
+    ck_assert_int_eq(load("{\n\"gzip_levle\": 3, \"foo\": 1,\n\"enable_pytorch_execution_trace_extras\": true, "
+                          "\"DIR\": \"x\"}", NULL),
                      0);
     ck_assert_uint_eq(report.notes, 4);
     ck_assert_str_eq(line(&report.note[0]), ":2:1: gzip_levle is not known; is gzip_level meant?");
     ck_assert_str_eq(line(&report.note[1]), ":2:18: foo is not known");
-    ck_assert_str_eq(line(&report.note[2]), ":3:41: DIR is not known; is dir meant?");
-    ck_assert_str_eq(line(&report.note[3]), ":3:1: enable_pytorch_execution_trace: execution traces are not in this "
-                                            "build yet; the rest goes on");
+    ck_assert_str_eq(line(&report.note[2]), ":3:48: DIR is not known; is dir meant?");
+    ck_assert_str_eq(line(&report.note[3]), ":3:1: enable_pytorch_execution_trace_extras: resources of "
+                                            "execution traces are not in this build yet; the rest goes on");
 }
 END_TEST
 

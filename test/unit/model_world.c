@@ -55,6 +55,12 @@ static uint64_t nanoseconds(void *context, uint64_t ticks)
     return ticks / world->ns_divisor;
 }
 
+static const struct tp_event_values *copy_values(const struct tp_event_values *values)
+{
+    size_t bytes = values ? sizeof *values + values->words * sizeof *values->items : 0;
+    return values ? memcpy(malloc(bytes), values, bytes) : NULL;
+}
+
 static int segment(void *context, const struct tp_event *events, size_t count)
 {
     struct world *world = context;
@@ -79,6 +85,9 @@ static int segment(void *context, const struct tp_event *events, size_t count)
         event->name = strndup(events[i].name, events[i].name_bytes);
         if (events[i].inputs)
             event->inputs = memcpy(malloc(events[i].input_words * 8 + 1), events[i].inputs, events[i].input_words * 8);
+        event->given = copy_values(events[i].given);
+        event->returned = copy_values(events[i].returned);
+        event->schema = strndup(events[i].schema, events[i].schema_bytes);
     }
     return 0;
 }
@@ -109,6 +118,9 @@ void world_free(struct world *world)
     for (size_t i = 0; i < world->event_count; i++) {
         free((void *)world->events[i].name);
         free((void *)world->events[i].inputs);
+        free((void *)world->events[i].given);
+        free((void *)world->events[i].returned);
+        free((void *)world->events[i].schema);
         free((void *)world->events[i].thread);
     }
     free(world->events);

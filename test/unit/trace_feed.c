@@ -38,6 +38,8 @@ size_t feed_begin(struct trace_feed *feed, const struct tp_thread_info *thread, 
         .name_bytes = (uint32_t)strlen(name),
         .flags = TP_EVENT_UNFINISHED,
         .sequence = -1,
+        .schema = "",
+        .forward_parent = UINT64_MAX,
         .thread = thread,
         .end_thread = thread->serial,
     };
@@ -58,10 +60,29 @@ struct tp_event *feed_range(struct trace_feed *feed, const struct tp_thread_info
     return feed_end(feed, feed_begin(feed, thread, name, start_ns), end_ns);
 }
 
+static int by_end(const void *a, const void *b)
+{
+    const struct tp_event *const *first = a, *const *second = b;
+    return ((*first)->end_ns > (*second)->end_ns) - ((*first)->end_ns < (*second)->end_ns);
+}
+
+/* As the model numbers them: in the order of their ends. */
+static void number_ends(struct tp_event *segment, size_t count, uint64_t first)
+{
+    struct tp_event **ends = malloc((count + 1) * sizeof *ends);
+    for (size_t i = 0; i < count; i++)
+        ends[i] = &segment[i];
+    qsort(ends, count, sizeof *ends, by_end);
+    for (size_t i = 0; i < count; i++)
+        ends[i]->end_index = first + i;
+    free(ends);
+}
+
 static int deliver(struct trace_feed *feed, const struct tp_writer *writer, void *state)
 {
     struct tp_event *segment = malloc((feed->count + 1) * sizeof *segment);
     bool *done = calloc(feed->count + 1, sizeof *done);
+    uint64_t delivered = 0;
     int result = 0;
     for (size_t from = 0; from < feed->count && result == 0; from += feed->segment) {
         size_t until = feed->segment < feed->count - from ? from + feed->segment : feed->count, size = 0;
@@ -72,6 +93,8 @@ static int deliver(struct trace_feed *feed, const struct tp_writer *writer, void
                 done[i] = true;
             }
         }
+        number_ends(segment, size, delivered);
+        delivered += size;
         result = writer->segment(state, segment, size);
         if (until == feed->count)
             break;

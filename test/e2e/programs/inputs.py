@@ -1,14 +1,16 @@
 """Operators that are given one of each kind of value: each row runs inside a range "row NAME", under torch.profiler with
 record_shapes=True, which writes its trace to WINDOW. Knows nothing of tprof.
 
-ROWS=a,b picks rows; without WINDOW no profiler is started. Prints what each row computed, or the error that it raised."""
+ROWS=a,b picks rows; without WINDOW no profiler is started. EXECUTION_TRACES=FOLDER has an ExecutionTraceObserver watch each
+row, which writes to NAME.json there. Prints what each row computed, or the error that it raised."""
+import contextlib
 import enum
 import os
 import typing
 import warnings
 
 import torch
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, record_function
 
 warnings.filterwarnings("ignore")
 torch.manual_seed(0)
@@ -438,12 +440,25 @@ def error():
     yield x
 
 
+@contextlib.contextmanager
+def observed(name):
+    folder = os.environ.get("EXECUTION_TRACES")
+    if not folder:
+        yield
+        return
+    observer = ExecutionTraceObserver().register_callback(f"{folder}/{name}.json")
+    observer.start()
+    yield
+    observer.stop()
+    observer.unregister_callback()
+
+
 def run():
     chosen = os.environ.get("ROWS")
     for name, function in ROWS.items():
         if chosen and name not in chosen.split(","):
             continue
-        with record_function(f"row {name}"):
+        with observed(name), record_function(f"row {name}"):
             for result in function():
                 shown = result.detach()
                 if shown.device.type == "meta" or shown.layout != torch.strided or "8" in str(shown.dtype):
