@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "event_flops.h"
+
 #define BLOCK_ROWS 256
 /* Ids of names are taken by this cache; a name is looked up by content only when its place is another's. */
 #define CACHE 1024
@@ -33,6 +35,7 @@ struct tp_averages {
     uint32_t *slots; /* index + 1 by hash, open addressing, a power of two */
     size_t slot_count;
     size_t others; /* index + 1 */
+    enum tp_flops_formulas formulas;
     struct cached cache[CACHE];
     /* Steps. */
     const struct tp_step_span *steps;
@@ -320,6 +323,8 @@ struct tp_averages *tp_averages_new(struct tp_arena *arena, size_t max_rows)
 struct tp_averages *tp_averages_begin(const struct tp_cycle_report *report, struct tp_arena *arena)
 {
     struct tp_averages *averages = tp_averages_new(arena, 0);
+    if (averages && report->settings->with_flops)
+        averages->formulas = TP_FLOPS_TORCH;
     if (!averages || report->steps_by_program || report->step_count == 0)
         return averages;
     averages->steps = report->steps;
@@ -390,6 +395,8 @@ int tp_averages_segment(struct tp_averages *averages, const struct tp_event *eve
         row->count++;
         row->total_ns += (int64_t)(event->end_ns - event->start_ns);
         row->self_ns += (int64_t)event->self_ns;
+        if (averages->formulas)
+            row->flops += tp_event_flops(event, averages->formulas);
         if (averages->owed_count)
             row->self_ns += (int64_t)take_owed(averages, event->index);
     }
@@ -413,6 +420,7 @@ int tp_averages_merge(struct tp_averages *into, const struct tp_averages *from)
         row_at(into, at)->count += row->count;
         row_at(into, at)->total_ns += row->total_ns;
         row_at(into, at)->self_ns += row->self_ns;
+        row_at(into, at)->flops += row->flops;
     }
     return 0;
 }

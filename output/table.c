@@ -615,7 +615,8 @@ static int table_end(void *state, const struct tp_model_counts *counts)
     const struct tp_settings *settings = table->report->settings;
     status =
         tp_table_render(&text, table->averages,
-                        &(struct tp_table_options){.sort_by = settings->sort_by, .row_limit = settings->row_limit});
+                        &(struct tp_table_options){
+                            .sort_by = settings->sort_by, .row_limit = settings->row_limit, .flops = settings->with_flops});
     if (status < 0)
         return status;
     tp_sink_put(table->sink, text.bytes, text.used);

@@ -270,8 +270,8 @@ static int take_concrete(struct tp_trace_table *table, struct tp_json_in *json, 
 {
     if (token == TP_JSON_OBJECT || token == TP_JSON_ARRAY)
         return tp_json_in_skip(json) ? 0 : failed(json);
-    if (token == TP_JSON_STRING && at < TP_FLOPS_INPUTS && json->text_bytes < TP_FLOPS_TEXT)
-        memcpy(table->arguments.input[at].concrete, json->text, json->text_bytes + 1);
+    if (token == TP_JSON_STRING && at < TP_FLOPS_INPUTS)
+        tp_flops_read_value(&table->arguments.input[at], json->text);
     return 0;
 }
 
@@ -686,7 +686,7 @@ int tp_trace_table_event(void *context, const struct tp_trace_event *event)
     for (size_t i = 0; i < arguments->inputs; i++) {
         arguments->input[i].tensor = false;
         arguments->input[i].dims = 0;
-        arguments->input[i].concrete[0] = 0;
+        arguments->input[i].value = TP_FLOPS_NO_VALUE;
     }
     arguments->id = 0;
     arguments->device_type = 0;

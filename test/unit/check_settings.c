@@ -123,7 +123,7 @@ static const struct {
     {"TPROF_RECORD_SHAPES", "1", NULL},
     {"TPROF_PROFILE_MEMORY", "1", "allocations of tensors are not in this build yet; the rest goes on"},
     {"TPROF_WITH_STACK", "1", "Python stacks are not in this build yet; the rest goes on"},
-    {"TPROF_WITH_FLOPS", "1", "FLOPs are not in this build yet; the rest goes on"},
+    {"TPROF_WITH_FLOPS", "1", NULL},
     {"TPROF_WITH_MODULES", "1", "module hierarchies are not in this build yet; the rest goes on"},
     {"TPROF_ACC_EVENTS", "1", "events kept over cycles are not in this build yet; the rest goes on"},
     {"TPROF_EXPERIMENTAL_CONFIG", "{\"trace_only\": true, \"capture_overload_names\": 1}", NULL},
