@@ -32,6 +32,9 @@ static const struct {
     {&tp_table_writer, 1u << TP_OUTPUT_TABLE},
 };
 
+/* Outputs that tell of one cycle, unless events are kept. */
+#define CLEARED (1u << TP_OUTPUT_TABLE)
+
 /* The run, over all cycles. */
 struct tp_delivery {
     struct tp_delivery_process process;
@@ -201,7 +204,7 @@ static int segment(void *context, const struct tp_event *events, size_t count)
         tp_averages_segment(writing->averages, events, count);
     for (size_t i = 0; i < writing->count; i++) {
         struct output *output = &writing->outputs[i];
-        if (!output->failed)
+        if (!output->failed && output->writer->segment)
             output->failed = output->writer->segment(output->state, events, count);
     }
     return 0;
@@ -263,6 +266,18 @@ static const char *partial_why(const struct tp_delivery_process *process, const 
         return NULL;
     return process->died ? "the process died; what its threads had stored by then is here"
                          : "the program ended before the schedule did";
+}
+
+/* The cycle's go into those of the run. What the cycle's table is of; NULL: there was no memory for it. */
+static const struct tp_averages *sum_up(struct tp_delivery *run, struct tp_averages *of_cycle)
+{
+    if (of_cycle && tp_averages_end(of_cycle) < 0)
+        of_cycle = NULL;
+    if (!of_cycle || !run->averages || tp_averages_merge(run->averages, of_cycle) < 0)
+        run->averages_missed = true;
+    if (!run->process.settings->acc_events)
+        return of_cycle;
+    return run->averages_missed ? NULL : run->averages;
 }
 
 static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct tp_arena *arena,
@@ -357,6 +372,7 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
         report.partial_why = "there was no memory to write all of it (TPROF_BUFFER_MB)";
     }
     counts.lost += cycle->untold;
+    report.averages = sum_up(run, writing.averages);
     for (size_t i = 0; i < writing.count; i++) {
         struct output *output = &writing.outputs[i];
         struct tp_error error = {0};
@@ -366,6 +382,7 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
             output->failed = -ECANCELED;
         output->report.partial = report.partial;
         output->report.partial_why = report.partial_why;
+        output->report.averages = report.averages;
         if (!output->failed)
             output->failed = output->writer->end(output->state, &counts);
         if (output->failed && tp_sink_status(output->sink) == 0) {
@@ -380,10 +397,6 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
         }
         tp_file_close(output->folder.descriptor, &output->folder.id);
     }
-    if (writing.averages && tp_averages_end(writing.averages) == 0 && run->averages)
-        tp_averages_merge(run->averages, writing.averages);
-    else
-        run->averages_missed = true;
     run->totals.kept += counts.kept;
     *told = (struct tp_report_cycle){.number = cycle->number,
                                      .window_begin_ns = report.window_begin_ns,
@@ -417,8 +430,18 @@ static size_t writing_limit(const struct tp_delivery *run)
     return share < (12u << 20) ? 12u << 20 : share;
 }
 
+/* As torch, once, when a second cycle begins to take the place of the first. */
+static void tell_of_cleared_events(const struct tp_delivery *run)
+{
+    const struct tp_settings *settings = run->process.settings;
+    if (run->cycle_count == 1 && settings->outputs & CLEARED && !settings->acc_events && !run->process.died)
+        tp_log(TP_LOG_WARN, "events are cleared at the end of each cycle: a table tells of its own cycle alone, but for "
+                            "the one at the end. To keep events across cycles, set TPROF_ACC_EVENTS=1");
+}
+
 void tp_delivery_cycle(struct tp_delivery *run, struct tp_cycle *cycle, size_t held)
 {
+    tell_of_cleared_events(run);
     run->held_most = held > run->held_most ? held : run->held_most;
     struct tp_arena arena;
     tp_arena_init(&arena, writing_limit(run));

@@ -15,6 +15,8 @@
 #include "model.h"
 #include "sink.h"
 
+struct tp_averages;
+
 struct tp_step_span {
     uint64_t number;
     uint64_t start_ns, end_ns; /* since the epoch */
@@ -37,6 +39,8 @@ struct tp_cycle_report {
     uint64_t lost_before;    /* begins in the window whose blocks were let go before the model saw them */
     const char *trace_id;    /* may be empty */
     const char *trace_name;  /* final path, for traceName */
+    /* What tables are of: the cycle, or with acc_events all cycles so far. There in end alone; NULL: no memory. */
+    const struct tp_averages *averages;
     uint64_t dropped_end_ns; /* when lost_before > 0: events before this time are not complete; else 0 */
 };
 
@@ -51,7 +55,7 @@ struct tp_writer {
     bool gzip;
     /* begin returns the writer's state, NULL when memory is out; counts is complete only in end. */
     void *(*begin)(const struct tp_cycle_report *report, const struct tp_writer_file *file);
-    int (*segment)(void *state, const struct tp_event *events, size_t count);
+    int (*segment)(void *state, const struct tp_event *events, size_t count); /* NULL: it needs none */
     int (*end)(void *state, const struct tp_model_counts *counts);
 };
 

@@ -125,7 +125,7 @@ static const struct {
     {"TPROF_WITH_STACK", "1", "Python stacks are not in this build yet; the rest goes on"},
     {"TPROF_WITH_FLOPS", "1", NULL},
     {"TPROF_WITH_MODULES", "1", "module hierarchies are not in this build yet; the rest goes on"},
-    {"TPROF_ACC_EVENTS", "1", "events kept over cycles are not in this build yet; the rest goes on"},
+    {"TPROF_ACC_EVENTS", "1", NULL},
     {"TPROF_EXPERIMENTAL_CONFIG", "{\"trace_only\": true, \"capture_overload_names\": 1}", NULL},
     {"TPROF_SORT_BY", "self_cuda_time_total", NULL},
     {"TPROF_ROW_LIMIT", "-1", NULL},
