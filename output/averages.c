@@ -190,8 +190,7 @@ static bool begins_with(const char *name, size_t bytes, const char *prefix)
     return bytes >= strlen(prefix) && memcmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* Names that torch's tables leave out. */
-static bool left_out(const char *name, size_t bytes)
+bool tp_averages_leave_out(const char *name, size_t bytes)
 {
     static const char *const names[] = {"profiler::_record_function_enter", "profiler::_record_function_enter_new",
                                         "profiler::_record_function_exit",  "aten::is_leaf",
@@ -214,7 +213,7 @@ static int64_t row_of_event(struct tp_averages *averages, const struct tp_event 
         name = "ProfilerStep*";
         bytes = strlen(name);
     }
-    int64_t row = left_out(name, bytes) ? NO_ROW : row_of(averages, name, bytes, annotation, async);
+    int64_t row = tp_averages_leave_out(name, bytes) ? NO_ROW : row_of(averages, name, bytes, annotation, async);
     if (event->name_id && row >= 0)
         *cached = (struct cached){event->name_id, row == NO_ROW ? NO_ROW : (uint32_t)row + 1, annotation};
     return row;

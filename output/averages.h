@@ -55,6 +55,9 @@ struct tp_average {
     int64_t device_memory, device_memory_self;
 };
 
+/* Names that torch's tables and events leave out. */
+bool tp_averages_leave_out(const char *name, size_t bytes);
+
 struct tp_averages;
 
 /* NULL: out of memory. At most max_rows (0: TP_AVERAGES_MAX_ROWS) besides the row of the others, and as many bytes of

@@ -12,6 +12,7 @@
 #define TP_FAMILIES_H
 
 #include "../agent/arena.h"
+#include "ids.h"
 #include "model.h"
 
 struct tp_child {
@@ -26,7 +27,7 @@ struct tp_family {
     uint64_t count;       /* children so far */
     struct tp_child only; /* the first one */
     int64_t left_out_ns;  /* time of those that the tables leave out */
-    void *list;           /* the caller's */
+    struct tp_ids ids;    /* of the caller */
 };
 
 struct tp_families;

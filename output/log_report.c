@@ -104,7 +104,9 @@ static int put_table(struct tp_text *text, const struct tp_run_report *run)
         snprintf(room, sizeof room, "tprof: %s\n(%s)", cover.bytes, identity);
     int status = 0;
     size_t columns = run->settings->with_flops ? 7 : 6;
-    if (!run->averages || tp_averages_count(run->averages) == 0)
+    if (run->settings->experimental_config.trace_only)
+        tp_text_format(text, "%s\nno table: events() is not available when trace_only=True in ExperimentalConfig\n", room);
+    else if (!run->averages || tp_averages_count(run->averages) == 0)
         tp_text_format(text, "%s\n%s\n", room,
                        run->averages ? "no operator ran meanwhile" : "no memory for the table of operators");
     else

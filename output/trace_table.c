@@ -619,18 +619,6 @@ static int take_cpu_event(struct tp_trace_table *table, const struct tp_trace_ev
     return tp_spans_add(kind == KIND_RUNTIME && span.id ? table->launches : table->spans, (uint32_t)thread, &span);
 }
 
-/* Names that torch's tables leave out. */
-static bool left_out(const struct tp_trace_event *event)
-{
-    static const char *const names[] = {"profiler::_record_function_enter", "profiler::_record_function_enter_new",
-                                        "profiler::_record_function_exit",  "aten::is_leaf",
-                                        "aten::output_nr",                  "aten::_version"};
-    for (size_t i = 0; i < TP_COUNT(names); i++)
-        if (named(event, names[i]))
-            return true;
-    return false;
-}
-
 static const char *flaw_of(const struct tp_trace_event *event, bool with_duration)
 {
     if (event->flaws & TP_TRACE_FAR_TIME)
@@ -670,7 +658,7 @@ static int take_event(struct tp_trace_table *table, const struct tp_trace_event 
     }
     if ((table->flaw = flaw_of(event, !allocation)))
         return -EPROTO;
-    if (left_out(event))
+    if (tp_averages_leave_out(event->name.text, event->name.kept))
         return 0;
     if (allocation)
         return take_allocation(table, event);

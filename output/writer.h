@@ -16,6 +16,7 @@
 #include "sink.h"
 
 struct tp_averages;
+struct tp_lineage;
 
 struct tp_step_span {
     uint64_t number;
@@ -41,8 +42,17 @@ struct tp_cycle_report {
     const char *trace_name;  /* final path, for traceName */
     /* What tables are of: the cycle, or with acc_events all cycles so far. There in end alone; NULL: no memory. */
     const struct tp_averages *averages;
+    struct tp_lineage *lineage; /* where events are written; NULL: no memory */
     uint64_t dropped_end_ns; /* when lost_before > 0: events before this time are not complete; else 0 */
 };
+
+/* Is this type of activity one of those that were asked for? */
+static inline bool tp_writer_shows(const struct tp_settings *settings, enum tp_activity_type type)
+{
+    const struct tp_activities *activities = &settings->activities;
+    return !activities->set ||
+           (activities->groups & 1u << TP_ACTIVITY_CPU && activities->types[TP_ACTIVITY_CPU] & 1u << type);
+}
 
 struct tp_writer_file {
     struct tp_sink *sink;

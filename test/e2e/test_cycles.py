@@ -24,7 +24,7 @@ with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup
         p.step()
 json.dump(said, sys.stdout)
 """
-CLEARED = ("tprof: events are cleared at the end of each cycle: a table tells of its own cycle alone, but for the one at the end. "
+CLEARED = ("tprof: events are cleared at the end of each cycle: files tell of their own cycle alone, the table at the end of all. "
            "To keep events across cycles, set TPROF_ACC_EVENTS=1")
 
 
