@@ -423,10 +423,15 @@ static void reconcile(struct tp_settings *settings, struct tp_reading *reading, 
                          "post-processing). Disabling trace_only.");
         settings->experimental_config.trace_only = false;
     }
-    if (settings->experimental_config.trace_only && settings->outputs & 1u << TP_OUTPUT_TABLE) {
-        settings->outputs &= ~(1u << TP_OUTPUT_TABLE);
+    uint32_t refused = settings->outputs & (1u << TP_OUTPUT_TABLE | 1u << TP_OUTPUT_EVENTS);
+    if (settings->experimental_config.trace_only && refused) {
+        settings->outputs &= ~refused;
+        if (!settings->outputs)
+            settings->outputs = 1u << TP_OUTPUT_TENSORBOARD;
         if (outputs_given)
-            tp_note(reading, "the table of TPROF_ON_TRACE_READY is left out because of trace_only");
+            tp_note(reading, "events() is not available when trace_only=True in ExperimentalConfig; the trace is "
+                             "written without %s",
+                    refused & (refused - 1) ? "table and events" : refused & 1u << TP_OUTPUT_TABLE ? "table" : "events");
     }
     if (settings->execution_trace)
         settings->outputs |= 1u << TP_OUTPUT_EXECUTION_TRACE;

@@ -181,7 +181,7 @@ static const struct {
     [TP_OUTPUT_MEMORY_TIMELINE_RAW] = {"memory_timeline:raw", false},
     [TP_OUTPUT_MEMORY_SNAPSHOT] = {"memory_snapshot", false},
     [TP_OUTPUT_EXECUTION_TRACE] = {"execution_trace", true},
-    [TP_OUTPUT_EVENTS] = {"events", false},
+    [TP_OUTPUT_EVENTS] = {"events", true},
     [TP_OUTPUT_REPORT] = {"report", false},
     [TP_OUTPUT_EXEC] = {"exec:", false}, /* and the rest of the value, commas included */
 };

@@ -3,13 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "event_flops.h"
+#include "families.h"
+
 #define BLOCK_ROWS 256
 /* Ids of names are taken by this cache; a name is looked up by content only when its place is another's. */
 #define CACHE 1024
 /* Ranges around whole steps that are remembered: a program has a few. */
 #define AROUND_MAX 64
-/* Open ranges that wait for the time of one inside them that is left out. */
-#define OWED_MAX 256
 #define NO_ROW UINT32_MAX
 
 struct cached {
@@ -22,10 +23,6 @@ struct around {
     uint32_t row;
 };
 
-struct owed {
-    uint64_t index, ns;
-};
-
 struct tp_averages {
     struct tp_arena *arena;
     struct tp_average **blocks; /* of rows: these never move */
@@ -33,6 +30,7 @@ struct tp_averages {
     uint32_t *slots; /* index + 1 by hash, open addressing, a power of two */
     size_t slot_count;
     size_t others; /* index + 1 */
+    enum tp_flops_formulas formulas;
     struct cached cache[CACHE];
     /* Steps. */
     const struct tp_step_span *steps;
@@ -41,8 +39,7 @@ struct tp_averages {
     uint64_t *inside_ns;       /* by step: self times of what lies inside */
     struct around around[AROUND_MAX];
     size_t around_count;
-    struct owed owed[OWED_MAX];
-    size_t owed_count;
+    struct tp_families *families;
 };
 
 /* FNV-1a, a word at a time, with a final mix. */
@@ -193,8 +190,7 @@ static bool begins_with(const char *name, size_t bytes, const char *prefix)
     return bytes >= strlen(prefix) && memcmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* Names that torch's tables leave out. */
-static bool left_out(const char *name, size_t bytes)
+bool tp_averages_leave_out(const char *name, size_t bytes)
 {
     static const char *const names[] = {"profiler::_record_function_enter", "profiler::_record_function_enter_new",
                                         "profiler::_record_function_exit",  "aten::is_leaf",
@@ -217,7 +213,7 @@ static int64_t row_of_event(struct tp_averages *averages, const struct tp_event 
         name = "ProfilerStep*";
         bytes = strlen(name);
     }
-    int64_t row = left_out(name, bytes) ? NO_ROW : row_of(averages, name, bytes, annotation, async);
+    int64_t row = tp_averages_leave_out(name, bytes) ? NO_ROW : row_of(averages, name, bytes, annotation, async);
     if (event->name_id && row >= 0)
         *cached = (struct cached){event->name_id, row == NO_ROW ? NO_ROW : (uint32_t)row + 1, annotation};
     return row;
@@ -320,6 +316,8 @@ struct tp_averages *tp_averages_new(struct tp_arena *arena, size_t max_rows)
 struct tp_averages *tp_averages_begin(const struct tp_cycle_report *report, struct tp_arena *arena)
 {
     struct tp_averages *averages = tp_averages_new(arena, 0);
+    if (averages && report->settings->with_flops)
+        averages->formulas = TP_FLOPS_TORCH;
     if (!averages || report->steps_by_program || report->step_count == 0)
         return averages;
     averages->steps = report->steps;
@@ -330,75 +328,106 @@ struct tp_averages *tp_averages_begin(const struct tp_cycle_report *report, stru
     return averages->inside_ns ? averages : NULL;
 }
 
-/* Time of a range that is left out is its parent's own, as in torch. The parent is in the same segment, or comes in a
- * later one. */
-static int give_to_parent(struct tp_averages *averages, const struct tp_event *events, size_t count,
-                          const struct tp_event *event)
+/* Tells the range around the event of it. */
+static int tell_parent(struct tp_averages *averages, const struct tp_event *event, size_t at, int64_t row, uint64_t flops)
 {
-    uint64_t ns = event->end_ns - event->start_ns;
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (events[middle].index < event->parent)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < count && events[low].index == event->parent) {
-        int64_t row = row_of_event(averages, &events[low]);
-        if (row >= 0 && row != NO_ROW)
-            row_at(averages, row)->self_ns += (int64_t)ns;
-        return row < 0 ? -ENOMEM : 0;
-    }
-    for (size_t i = 0; i < averages->owed_count; i++)
-        if (averages->owed[i].index == event->parent) {
-            averages->owed[i].ns += ns;
-            return 0;
-        }
-    if (averages->owed_count < OWED_MAX)
-        averages->owed[averages->owed_count++] = (struct owed){event->parent, ns};
+    struct tp_family *family = tp_families_around(averages->families, at);
+    int64_t ns = (int64_t)(event->end_ns - event->start_ns);
+    if (!family)
+        return -ENOMEM;
+    if (row == NO_ROW)
+        family->left_out_ns += ns;
+    else
+        tp_family_add(family, &(struct tp_child){.index = event->index,
+                                                 .label = (uint64_t)row,
+                                                 .total_ns = ns,
+                                                 .self_ns = (int64_t)event->self_ns,
+                                                 .flops = flops});
     return 0;
 }
 
-static uint64_t take_owed(struct tp_averages *averages, uint64_t index)
+static bool same_name(const struct tp_averages *averages, size_t a, size_t b)
 {
-    for (size_t i = 0; i < averages->owed_count; i++)
-        if (averages->owed[i].index == index) {
-            uint64_t ns = averages->owed[i].ns;
-            averages->owed[i] = averages->owed[--averages->owed_count];
-            return ns;
-        }
-    return 0;
+    const struct tp_average *x = row_at(averages, a), *y = row_at(averages, b);
+    if (averages->others == a + 1 || averages->others == b + 1)
+        return false;
+    return a == b || (x->name_hash == y->name_hash && same_text(x->name, x->name_bytes, y->name, y->name_bytes));
+}
+
+/* What lay inside the event is known: time of what is left out is its own, and an only child of its name is one with
+ * it. */
+static void settle(struct tp_averages *averages, const struct tp_event *event, size_t row, const struct tp_family *family)
+{
+    struct tp_average *own = row_at(averages, row);
+    own->self_ns += family->left_out_ns;
+    if (family->count != 1 || event->flags & TP_EVENT_ASYNC || !same_name(averages, row, (size_t)family->only.label))
+        return;
+    struct tp_average *child = row_at(averages, (size_t)family->only.label);
+    child->count--;
+    child->total_ns -= family->only.total_ns;
+    child->self_ns -= family->only.self_ns;
+    child->flops -= family->only.flops;
+    own->self_ns += family->only.self_ns;
 }
 
 int tp_averages_segment(struct tp_averages *averages, const struct tp_event *events, size_t count)
 {
+    if (!averages->families && !(averages->families = tp_families_new(averages->arena)))
+        return -ENOMEM;
+    if (tp_families_begin(averages->families, events, count) < 0)
+        return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
         const struct tp_event *event = &events[i];
         int64_t at = row_of_event(averages, event);
         if (at < 0)
             return -ENOMEM;
+        uint64_t flops = averages->formulas && at != NO_ROW ? tp_event_flops(event, averages->formulas) : 0;
         bool root = event->parent == UINT64_MAX;
         if (averages->step_count && !(event->flags & TP_EVENT_ASYNC) && !(at == NO_ROW && root))
             see_step(averages, event, (uint32_t)at);
-        if (at == NO_ROW) {
-            if (!root && give_to_parent(averages, events, count, event) < 0)
-                return -ENOMEM;
+        if (!root && tell_parent(averages, event, i, at, flops) < 0)
+            return -ENOMEM;
+        if (at == NO_ROW)
             continue;
-        }
-        struct tp_average *row = row_at(averages, at);
+        struct tp_average *row = row_at(averages, (size_t)at);
         row->count++;
         row->total_ns += (int64_t)(event->end_ns - event->start_ns);
         row->self_ns += (int64_t)event->self_ns;
-        if (averages->owed_count)
-            row->self_ns += (int64_t)take_owed(averages, event->index);
+        row->flops += flops;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int64_t at = row_of_event(averages, &events[i]);
+        if (at < 0)
+            return -ENOMEM;
+        if (at != NO_ROW)
+            settle(averages, &events[i], (size_t)at, tp_families_of(averages->families, i));
     }
     return 0;
 }
 
+/* Rows all of whose events were one with their parents are none. */
+static void drop_empty(struct tp_averages *averages)
+{
+    size_t count = 0, others = 0;
+    for (size_t i = 0; i < averages->count; i++) {
+        if (row_at(averages, i)->count == 0)
+            continue;
+        if (i + 1 == averages->others)
+            others = count + 1;
+        if (count < i)
+            *row_at(averages, count) = *row_at(averages, i);
+        count++;
+    }
+    averages->count = count;
+    averages->others = others;
+}
+
 int tp_averages_end(struct tp_averages *averages)
 {
-    return averages->step_count ? add_steps(averages) : 0;
+    if (averages->step_count && add_steps(averages) < 0)
+        return -ENOMEM;
+    drop_empty(averages);
+    return 0;
 }
 
 int tp_averages_merge(struct tp_averages *into, const struct tp_averages *from)
@@ -413,6 +442,7 @@ int tp_averages_merge(struct tp_averages *into, const struct tp_averages *from)
         row_at(into, at)->count += row->count;
         row_at(into, at)->total_ns += row->total_ns;
         row_at(into, at)->self_ns += row->self_ns;
+        row_at(into, at)->flops += row->flops;
     }
     return 0;
 }
@@ -441,12 +471,8 @@ static void sift(struct tp_averages *averages, size_t count, size_t at)
 
 void tp_averages_arrange(struct tp_averages *averages)
 {
-    size_t count = 0;
-    averages->others = 0;
-    for (size_t i = 0; i < averages->count; i++)
-        if (row_at(averages, i)->count)
-            *row_at(averages, count++) = *row_at(averages, i);
-    averages->count = count;
+    drop_empty(averages);
+    size_t count = averages->count;
     for (size_t i = count / 2; i-- > 0;)
         sift(averages, count, i);
     for (size_t i = count; i-- > 1;) {

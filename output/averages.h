@@ -8,8 +8,7 @@
  * The steps of a cycle are a row too. Their self time is what no range of their thread covers: it is the step's time
  * less the self times of all ranges inside it, so no tree is needed. A range around whole steps loses their self time.
  *
- * torch also merges an only child into a parent of the same name (profiler_util.py, _remove_dup_nodes); in process both
- * count.
+ * An only child of a parent of the same name counts as one with it, as in torch (families.h).
  *
  * Bounded: beyond a number of rows, or of bytes of names, every other name goes into one row that says so.
  *
@@ -56,6 +55,9 @@ struct tp_average {
     int64_t device_memory, device_memory_self;
 };
 
+/* Names that torch's tables and events leave out. */
+bool tp_averages_leave_out(const char *name, size_t bytes);
+
 struct tp_averages;
 
 /* NULL: out of memory. At most max_rows (0: TP_AVERAGES_MAX_ROWS) besides the row of the others, and as many bytes of
@@ -65,6 +67,7 @@ struct tp_averages *tp_averages_new(struct tp_arena *arena, size_t max_rows);
 /* The same, with the steps of the report as a row to come. The report must stay as it is until end. */
 struct tp_averages *tp_averages_begin(const struct tp_cycle_report *report, struct tp_arena *arena);
 int tp_averages_segment(struct tp_averages *averages, const struct tp_event *events, size_t count);
+/* No row can be found by key after it. */
 int tp_averages_end(struct tp_averages *averages);
 
 /* The number of the row, made if it is new and there is room for it; or -ENOMEM. */

@@ -366,13 +366,6 @@ static void write_process(struct chrome *chrome, uint64_t ts_ns)
     write_metadata(chrome, "process_sort_index", ts_ns, 0, "sort_index", NULL, report->identity->pid);
 }
 
-static bool shown(const struct tp_settings *settings, enum tp_activity_type type)
-{
-    const struct tp_activities *activities = &settings->activities;
-    return !activities->set || (activities->groups & 1u << TP_ACTIVITY_CPU &&
-                                activities->types[TP_ACTIVITY_CPU] & 1u << type);
-}
-
 static void *chrome_begin(const struct tp_cycle_report *report, const struct tp_writer_file *file)
 {
     struct chrome *chrome = tp_arena_alloc(file->arena, sizeof *chrome);
@@ -384,8 +377,8 @@ static void *chrome_begin(const struct tp_cycle_report *report, const struct tp_
     chrome->base_ns = tp_chrome_base_ns(report->window_begin_ns);
     chrome->begin_ns = report->window_begin_ns;
     chrome->first_ns = UINT64_MAX;
-    chrome->show_ops = shown(report->settings, TP_TYPE_CPU_OP);
-    chrome->show_annotations = shown(report->settings, TP_TYPE_USER_ANNOTATION);
+    chrome->show_ops = tp_writer_shows(report->settings, TP_TYPE_CPU_OP);
+    chrome->show_annotations = tp_writer_shows(report->settings, TP_TYPE_USER_ANNOTATION);
     chrome->names = tp_arena_alloc(file->arena, NAME_IDS * sizeof *chrome->names);
     bool draw_steps = chrome->show_annotations && !report->steps_by_program;
     if (tp_fwdbwd_init(&chrome->flow, file->arena) < 0 ||

@@ -11,7 +11,9 @@
 #include "../agent/log.h"
 #include "averages.h"
 #include "cycle_source.h"
+#include "events.h"
 #include "folder.h"
+#include "lineage.h"
 #include "log_report.h"
 #include "model.h"
 #include "names.h"
@@ -21,7 +23,7 @@
 #include "text.h"
 
 #define MAX_CYCLES 1024 /* told one by one in the summary; later ones are summed */
-#define WRITERS 3
+#define WRITERS 4
 
 /* One row a format, and the outputs of TPROF_ON_TRACE_READY that ask for it. */
 static const struct {
@@ -31,7 +33,11 @@ static const struct {
     {&tp_chrome_writer, 1u << TP_OUTPUT_TENSORBOARD | 1u << TP_OUTPUT_CHROME},
     {&tp_table_writer, 1u << TP_OUTPUT_TABLE},
     {&tp_execution_trace_writer, 1u << TP_OUTPUT_EXECUTION_TRACE},
+    {&tp_events_writer, 1u << TP_OUTPUT_EVENTS},
 };
+
+/* Outputs that tell of one cycle, unless events are kept. */
+#define CLEARED (1u << TP_OUTPUT_TABLE | 1u << TP_OUTPUT_EVENTS)
 
 /* The run, over all cycles. */
 struct tp_delivery {
@@ -202,7 +208,7 @@ static int segment(void *context, const struct tp_event *events, size_t count)
         tp_averages_segment(writing->averages, events, count);
     for (size_t i = 0; i < writing->count; i++) {
         struct output *output = &writing->outputs[i];
-        if (!output->failed)
+        if (!output->failed && output->writer->segment)
             output->failed = output->writer->segment(output->state, events, count);
     }
     return 0;
@@ -266,6 +272,48 @@ static const char *partial_why(const struct tp_delivery_process *process, const 
                          : "the program ended before the schedule did";
 }
 
+struct tracing {
+    const struct tp_delivery *run;
+    struct tp_lineage *lineage;
+};
+
+static int trace_segment(void *context, const struct tp_event *events, size_t count)
+{
+    struct tracing *tracing = context;
+    return is_stopped(tracing->run) ? -ECANCELED : tp_lineage_segment(tracing->lineage, events, count);
+}
+
+/* A run of its own over the cycle: what events of it are is known only when all are. NULL: no memory. */
+static struct tp_lineage *find_lineage(const struct tp_delivery *run, const struct tp_cycle *cycle, uint64_t begin,
+                                       const struct tp_cycle_report *report, struct tp_arena *arena)
+{
+    struct tp_cycle_source source;
+    struct tracing tracing = {run, tp_lineage_new(report, arena)};
+    if (!tracing.lineage ||
+        tp_cycle_source_open(&source, run->process.log, run->process.names, cycle, arena) != 0)
+        return NULL;
+    struct tp_model_options options = {.source = tp_cycle_source_as_source(&source),
+                                       .window = {begin, cycle->end},
+                                       .memory_limit = run->process.settings->buffer_bytes / 8,
+                                       .segment = trace_segment,
+                                       .context = &tracing};
+    struct tp_model_counts counts;
+    tp_model_run(&options, &counts); /* where it stops, the run that writes does too */
+    return tp_lineage_end(tracing.lineage) == 0 ? tracing.lineage : NULL;
+}
+
+/* The cycle's go into those of the run. What the cycle's table is of; NULL: there was no memory for it. */
+static const struct tp_averages *sum_up(struct tp_delivery *run, struct tp_averages *of_cycle)
+{
+    if (of_cycle && tp_averages_end(of_cycle) < 0)
+        of_cycle = NULL;
+    if (!of_cycle || !run->averages || tp_averages_merge(run->averages, of_cycle) < 0)
+        run->averages_missed = true;
+    if (!run->process.settings->acc_events)
+        return of_cycle;
+    return run->averages_missed ? NULL : run->averages;
+}
+
 static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct tp_arena *arena,
                         struct tp_report_cycle *told)
 {
@@ -307,6 +355,8 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
                                      .lost_before = lost,
                                      .trace_id = trace_id,
                                      .dropped_end_ns = begin > cycle->begin ? tp_clock_ns(&source.map, begin) : 0};
+    if (settings->outputs & 1u << TP_OUTPUT_EVENTS)
+        report.lineage = find_lineage(run, cycle, begin, &report, arena);
     struct writing writing = {.run = run, .averages = tp_averages_begin(&report, arena)};
     /* What the report at the end tells one by one is kept until then, and is bounded; the rest goes with this cycle. */
     bool is_told = run->cycle_count < MAX_CYCLES;
@@ -358,6 +408,7 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
         report.partial_why = "there was no memory to write all of it (TPROF_BUFFER_MB)";
     }
     counts.lost += cycle->untold;
+    report.averages = sum_up(run, writing.averages);
     for (size_t i = 0; i < writing.count; i++) {
         struct output *output = &writing.outputs[i];
         struct tp_error error = {0};
@@ -367,6 +418,7 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
             output->failed = -ECANCELED;
         output->report.partial = report.partial;
         output->report.partial_why = report.partial_why;
+        output->report.averages = report.averages;
         if (!output->failed)
             output->failed = output->writer->end(output->state, &counts);
         if (output->failed && tp_sink_status(output->sink) == 0) {
@@ -381,10 +433,6 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
         }
         tp_file_close(output->folder.descriptor, &output->folder.id);
     }
-    if (writing.averages && tp_averages_end(writing.averages) == 0 && run->averages)
-        tp_averages_merge(run->averages, writing.averages);
-    else
-        run->averages_missed = true;
     run->totals.kept += counts.kept;
     *told = (struct tp_report_cycle){.number = cycle->number,
                                      .window_begin_ns = report.window_begin_ns,
@@ -418,8 +466,18 @@ static size_t writing_limit(const struct tp_delivery *run)
     return share < (12u << 20) ? 12u << 20 : share;
 }
 
+/* As torch, once, when a second cycle begins to take the place of the first. */
+static void tell_of_cleared_events(const struct tp_delivery *run)
+{
+    const struct tp_settings *settings = run->process.settings;
+    if (run->cycle_count == 1 && settings->outputs & CLEARED && !settings->acc_events && !run->process.died)
+        tp_log(TP_LOG_WARN, "events are cleared at the end of each cycle: files tell of their own cycle alone, the "
+                            "table at the end of all. To keep events across cycles, set TPROF_ACC_EVENTS=1");
+}
+
 void tp_delivery_cycle(struct tp_delivery *run, struct tp_cycle *cycle, size_t held)
 {
+    tell_of_cleared_events(run);
     run->held_most = held > run->held_most ? held : run->held_most;
     struct tp_arena arena;
     tp_arena_init(&arena, writing_limit(run));

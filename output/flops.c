@@ -7,7 +7,7 @@ struct call {
     size_t count;
 };
 
-/* Concrete inputs: "1", "True", "[1, 1]". */
+/* Values. */
 
 static bool read_number(const char **at, int64_t *ret)
 {
@@ -29,31 +29,43 @@ static bool read_number(const char **at, int64_t *ret)
     return true;
 }
 
-/* The numbers of a list; -1: it is none, or has more than that. */
-static int read_list(const struct call *call, size_t input, int64_t *ret, int most)
+void tp_flops_read_value(struct tp_flops_input *input, const char *text)
 {
-    if (input >= call->count || call->inputs[input].concrete[0] != '[')
-        return -1;
-    const char *at = call->inputs[input].concrete + 1;
-    int count = 0;
-    while (*at != ']') {
-        if (count == most || !read_number(&at, &ret[count]))
-            return -1;
-        count++;
-        if (*at == ',')
-            at += at[1] == ' ' ? 2 : 1;
-        else if (*at != ']')
-            return -1;
+    int64_t number;
+    input->value = TP_FLOPS_NO_VALUE;
+    input->numbers = 0;
+    if (*text != '[') {
+        if (read_number(&text, &input->number[0]) && !*text)
+            input->value = TP_FLOPS_SCALAR;
+        return;
     }
-    return count;
+    for (text++; *text != ']'; input->numbers++) {
+        if (!read_number(&text, &number))
+            return;
+        if (input->numbers < TP_FLOPS_NUMBERS)
+            input->number[input->numbers] = number;
+        if (*text == ',')
+            text += text[1] == ' ' ? 2 : 1;
+        else if (*text != ']')
+            return;
+    }
+    input->value = TP_FLOPS_LIST;
+}
+
+/* A list of so many numbers, or NULL. */
+static const int64_t *list_of(const struct call *call, size_t input, uint32_t numbers)
+{
+    bool is_one = input < call->count && call->inputs[input].value == TP_FLOPS_LIST &&
+                  call->inputs[input].numbers == numbers;
+    return is_one ? call->inputs[input].number : NULL;
 }
 
 static bool read_scalar(const struct call *call, size_t input, int64_t *ret)
 {
-    if (input >= call->count)
+    if (input >= call->count || call->inputs[input].value != TP_FLOPS_SCALAR)
         return false;
-    const char *at = call->inputs[input].concrete;
-    return read_number(&at, ret) && *at == 0;
+    *ret = call->inputs[input].number[0];
+    return true;
 }
 
 /* Tensors. */
@@ -122,10 +134,10 @@ static uint64_t of_elements(const struct call *call)
 /* Inputs of a convolution: input, weight, bias, stride, padding, dilation, groups. */
 static uint64_t of_conv2d(const struct call *call)
 {
-    int64_t stride[2], padding[2], dilation[2], groups;
-    if (!has_shape(call, 0, 4) || !has_shape(call, 1, 4) || read_list(call, 3, stride, 2) != 2 ||
-        read_list(call, 4, padding, 2) != 2 || read_list(call, 5, dilation, 2) != 2 || !read_scalar(call, 6, &groups) ||
-        groups == 0 || stride[0] == 0 || stride[1] == 0)
+    const int64_t *stride = list_of(call, 3, 2), *padding = list_of(call, 4, 2), *dilation = list_of(call, 5, 2);
+    int64_t groups;
+    if (!has_shape(call, 0, 4) || !has_shape(call, 1, 4) || !stride || !padding || !dilation ||
+        !read_scalar(call, 6, &groups) || groups == 0 || stride[0] == 0 || stride[1] == 0)
         return 0;
     const int64_t *in = call->inputs[0].dim, *kernel = call->inputs[1].dim;
     uint64_t out = 1;
@@ -153,12 +165,11 @@ static uint64_t of_addmv(const struct call *call)
  * then there is no telling. */
 static uint64_t convolution(const struct call *call, uint32_t spatial)
 {
-    int64_t stride[3], padding[3], dilation[3];
+    const int64_t *stride = list_of(call, 3, spatial), *padding = list_of(call, 4, spatial),
+                  *dilation = list_of(call, 5, spatial);
     /* An input without a batch is one of a batch of one. */
     uint32_t lead = has_shape(call, 0, spatial + 1) ? 1 : 2;
-    if (!has_shape(call, 0, spatial + lead) || !has_shape(call, 1, spatial + 2) ||
-        read_list(call, 3, stride, 3) != (int)spatial || read_list(call, 4, padding, 3) != (int)spatial ||
-        read_list(call, 5, dilation, 3) != (int)spatial)
+    if (!has_shape(call, 0, spatial + lead) || !has_shape(call, 1, spatial + 2) || !stride || !padding || !dilation)
         return 0;
     const struct tp_flops_input *in = &call->inputs[0], *weight = &call->inputs[1];
     uint64_t places = 1;
@@ -210,8 +221,9 @@ static uint64_t of_conv_transpose3d(const struct call *call)
  * padding, groups, mask of what is wanted (gradients of input, weight, bias). */
 static uint64_t of_convolution_backward(const struct call *call)
 {
-    int64_t is_transposed, mask[3];
-    if (!has_tensors(call, 0, 3) || !read_scalar(call, 7, &is_transposed) || read_list(call, 10, mask, 3) != 3)
+    int64_t is_transposed;
+    const int64_t *mask = list_of(call, 10, 3);
+    if (!has_tensors(call, 0, 3) || !read_scalar(call, 7, &is_transposed) || !mask)
         return 0;
     const struct tp_flops_input *out = &call->inputs[0], *in = &call->inputs[1], *weight = &call->inputs[2];
     if (out->dims < 3 || out->dims > TP_FLOPS_DIMS || in->dims != out->dims || weight->dims != out->dims)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "put.h"
+
 static const char *const type_names[] = {
     "unsigned char",
     "signed char",
@@ -172,4 +174,34 @@ bool tp_inputs_sound(const uint64_t *words, size_t word_count, size_t count)
                 return false;
     }
     return cursor.at == cursor.end && items <= count;
+}
+
+/* Two numbers of up to 20 digits in a word, each with ", "; an input that is cut or shown as nothing. */
+_Static_assert(44 * TP_INPUTS_ITEMS_MAX + 4 * TP_INPUTS_COUNT_MAX + 2 <= TP_INPUTS_SHAPES, "shapes of any record");
+
+size_t tp_inputs_shapes(const uint64_t *words, size_t word_count, size_t count, char *ret)
+{
+    struct tp_input_cursor cursor = {words, words + word_count};
+    int64_t sizes[TP_INPUT_DIMENSIONS_MAX];
+    char *out = TP_PUT(ret, "[");
+    for (size_t i = 0; i < count; i++) {
+        struct tp_input input, element;
+        size_t dimensions = 0;
+        if (tp_input_next(&cursor, &input)) {
+            for (uint32_t k = 0; k < tp_input_elements(&input); k++)
+                tp_input_next(&cursor, &element);
+            dimensions = input.kind == TP_INPUT_TENSOR ? tp_input_sizes(&input, sizes) : 0;
+        }
+        out = i > 0 ? TP_PUT(out, ", [") : TP_PUT(out, "[");
+        for (size_t k = 0; k < dimensions; k++) {
+            if (k > 0)
+                out = TP_PUT(out, ", ");
+            if (sizes[k] < 0)
+                *out++ = '-';
+            out = tp_put_u64(out, sizes[k] < 0 ? 0 - (uint64_t)sizes[k] : (uint64_t)sizes[k]);
+        }
+        *out++ = ']';
+    }
+    *out++ = ']';
+    return (size_t)(out - ret);
 }

@@ -46,6 +46,11 @@ double tp_input_double(const struct tp_input *input, unsigned part); /* part 1: 
 /* Are these words at most `count` inputs, whole and nothing but? */
 bool tp_inputs_sound(const uint64_t *words, size_t word_count, size_t count);
 
+/* Sizes of all `count` inputs, as Python prints torch's input_shapes: "[[3, 4], []]"; lists of tensors are "[]". The room:
+ * TP_INPUTS_SHAPES bytes. Returns the length. */
+#define TP_INPUTS_SHAPES (64 * 1024)
+size_t tp_inputs_shapes(const uint64_t *words, size_t word_count, size_t count, char *ret);
+
 /* What C++ calls the element type ("long int"); "" for a number that is not known. */
 const char *tp_input_type_name(unsigned type);
 

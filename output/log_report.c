@@ -6,8 +6,7 @@
 
 #include "table.h"
 
-/* The table has six columns of 12 and their gaps besides the name. */
-#define NAME_WIDTH (TP_LOG_REPORT_COLUMNS - 6 * 14)
+#define COLUMN 14 /* with its gap: the table has six besides the name, and that of FLOPs */
 #define FILES_MAX 40
 #define RANGES_MAX 4
 
@@ -104,7 +103,10 @@ static int put_table(struct tp_text *text, const struct tp_run_report *run)
     if (length > TP_LOG_REPORT_COLUMNS) /* a host name of 64 characters: it gets its own line */
         snprintf(room, sizeof room, "tprof: %s\n(%s)", cover.bytes, identity);
     int status = 0;
-    if (!run->averages || tp_averages_count(run->averages) == 0)
+    size_t columns = run->settings->with_flops ? 7 : 6;
+    if (run->settings->experimental_config.trace_only)
+        tp_text_format(text, "%s\nno table: events() is not available when trace_only=True in ExperimentalConfig\n", room);
+    else if (!run->averages || tp_averages_count(run->averages) == 0)
         tp_text_format(text, "%s\n%s\n", room,
                        run->averages ? "no operator ran meanwhile" : "no memory for the table of operators");
     else
@@ -112,7 +114,8 @@ static int put_table(struct tp_text *text, const struct tp_run_report *run)
                                  &(struct tp_table_options){.sort_by = run->settings->sort_by,
                                                             .row_limit = run->settings->row_limit,
                                                             .header = room,
-                                                            .name_width_max = NAME_WIDTH,
+                                                            .name_width_max = TP_LOG_REPORT_COLUMNS - columns * COLUMN,
+                                                            .flops = run->settings->with_flops,
                                                             .bare_lines = true});
     for (size_t i = 0; i < run->cycle_count; i++) {
         const struct tp_report_cycle *cycle = &run->cycles[i];

@@ -130,6 +130,8 @@ static int put_operators(struct tp_json *json, const struct tp_run_report *run, 
         tp_json_u64_member(json, "count", row->count);
         tp_json_u64_member(json, "self_cpu_ns", row->self_ns);
         tp_json_u64_member(json, "cpu_total_ns", row->total_ns);
+        if (run->settings->with_flops)
+            tp_json_u64_member(json, "flops", row->flops);
         tp_json_close_object(json);
     }
     tp_json_close_array(json);

@@ -585,7 +585,6 @@ struct table_file {
     const struct tp_cycle_report *report;
     struct tp_sink *sink;
     struct tp_arena *arena;
-    struct tp_averages *averages;
 };
 
 static void *table_begin(const struct tp_cycle_report *report, const struct tp_writer_file *file)
@@ -593,29 +592,23 @@ static void *table_begin(const struct tp_cycle_report *report, const struct tp_w
     struct table_file *table = tp_arena_alloc(file->arena, sizeof *table);
     if (!table)
         return NULL;
-    *table = (struct table_file){report, file->sink, file->arena, tp_averages_begin(report, file->arena)};
-    return table->averages ? table : NULL;
-}
-
-static int table_segment(void *state, const struct tp_event *events, size_t count)
-{
-    struct table_file *table = state;
-    return tp_averages_segment(table->averages, events, count);
+    *table = (struct table_file){report, file->sink, file->arena};
+    return table;
 }
 
 static int table_end(void *state, const struct tp_model_counts *counts)
 {
     (void)counts;
     struct table_file *table = state;
-    int status = tp_averages_end(table->averages);
-    if (status < 0)
-        return status;
+    if (!table->report->averages)
+        return -ENOMEM;
     struct tp_text text;
     tp_text_init(&text, table->arena, TEXT_LIMIT);
     const struct tp_settings *settings = table->report->settings;
-    status =
-        tp_table_render(&text, table->averages,
-                        &(struct tp_table_options){.sort_by = settings->sort_by, .row_limit = settings->row_limit});
+    int status =
+        tp_table_render(&text, table->report->averages,
+                        &(struct tp_table_options){
+                            .sort_by = settings->sort_by, .row_limit = settings->row_limit, .flops = settings->with_flops});
     if (status < 0)
         return status;
     tp_sink_put(table->sink, text.bytes, text.used);
@@ -626,6 +619,5 @@ const struct tp_writer tp_table_writer = {
     .name = "table",
     .suffix = "table.txt",
     .begin = table_begin,
-    .segment = table_segment,
     .end = table_end,
 };

@@ -270,8 +270,8 @@ static int take_concrete(struct tp_trace_table *table, struct tp_json_in *json, 
 {
     if (token == TP_JSON_OBJECT || token == TP_JSON_ARRAY)
         return tp_json_in_skip(json) ? 0 : failed(json);
-    if (token == TP_JSON_STRING && at < TP_FLOPS_INPUTS && json->text_bytes < TP_FLOPS_TEXT)
-        memcpy(table->arguments.input[at].concrete, json->text, json->text_bytes + 1);
+    if (token == TP_JSON_STRING && at < TP_FLOPS_INPUTS)
+        tp_flops_read_value(&table->arguments.input[at], json->text);
     return 0;
 }
 
@@ -619,18 +619,6 @@ static int take_cpu_event(struct tp_trace_table *table, const struct tp_trace_ev
     return tp_spans_add(kind == KIND_RUNTIME && span.id ? table->launches : table->spans, (uint32_t)thread, &span);
 }
 
-/* Names that torch's tables leave out. */
-static bool left_out(const struct tp_trace_event *event)
-{
-    static const char *const names[] = {"profiler::_record_function_enter", "profiler::_record_function_enter_new",
-                                        "profiler::_record_function_exit",  "aten::is_leaf",
-                                        "aten::output_nr",                  "aten::_version"};
-    for (size_t i = 0; i < TP_COUNT(names); i++)
-        if (named(event, names[i]))
-            return true;
-    return false;
-}
-
 static const char *flaw_of(const struct tp_trace_event *event, bool with_duration)
 {
     if (event->flaws & TP_TRACE_FAR_TIME)
@@ -670,7 +658,7 @@ static int take_event(struct tp_trace_table *table, const struct tp_trace_event 
     }
     if ((table->flaw = flaw_of(event, !allocation)))
         return -EPROTO;
-    if (left_out(event))
+    if (tp_averages_leave_out(event->name.text, event->name.kept))
         return 0;
     if (allocation)
         return take_allocation(table, event);
@@ -686,7 +674,7 @@ int tp_trace_table_event(void *context, const struct tp_trace_event *event)
     for (size_t i = 0; i < arguments->inputs; i++) {
         arguments->input[i].tensor = false;
         arguments->input[i].dims = 0;
-        arguments->input[i].concrete[0] = 0;
+        arguments->input[i].value = TP_FLOPS_NO_VALUE;
     }
     arguments->id = 0;
     arguments->device_type = 0;

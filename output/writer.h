@@ -15,6 +15,9 @@
 #include "model.h"
 #include "sink.h"
 
+struct tp_averages;
+struct tp_lineage;
+
 struct tp_step_span {
     uint64_t number;
     uint64_t start_ns, end_ns; /* since the epoch */
@@ -37,8 +40,19 @@ struct tp_cycle_report {
     uint64_t lost_before;    /* begins in the window whose blocks were let go before the model saw them */
     const char *trace_id;    /* may be empty */
     const char *trace_name;  /* final path, for traceName */
+    /* What tables are of: the cycle, or with acc_events all cycles so far. There in end alone; NULL: no memory. */
+    const struct tp_averages *averages;
+    struct tp_lineage *lineage; /* where events are written; NULL: no memory */
     uint64_t dropped_end_ns; /* when lost_before > 0: events before this time are not complete; else 0 */
 };
+
+/* Is this type of activity one of those that were asked for? */
+static inline bool tp_writer_shows(const struct tp_settings *settings, enum tp_activity_type type)
+{
+    const struct tp_activities *activities = &settings->activities;
+    return !activities->set ||
+           (activities->groups & 1u << TP_ACTIVITY_CPU && activities->types[TP_ACTIVITY_CPU] & 1u << type);
+}
 
 struct tp_writer_file {
     struct tp_sink *sink;
@@ -51,7 +65,7 @@ struct tp_writer {
     bool gzip;
     /* begin returns the writer's state, NULL when memory is out; counts is complete only in end. */
     void *(*begin)(const struct tp_cycle_report *report, const struct tp_writer_file *file);
-    int (*segment)(void *state, const struct tp_event *events, size_t count);
+    int (*segment)(void *state, const struct tp_event *events, size_t count); /* NULL: it needs none */
     int (*end)(void *state, const struct tp_model_counts *counts);
 };
 

@@ -1,6 +1,8 @@
 """FLOPs that `tprof table` finds in a file: torch's formulas are those of torch.profiler(with_flops=True), row by row;
 the extended ones are those of torch.utils.flop_counter."""
 import json
+import pathlib
+import re
 import subprocess
 
 import pytest
@@ -69,6 +71,56 @@ def test_as_torch_counts(name, tmp_path):
     assert ours == theirs
     assert any(ours.values()) == ("none" not in name and "nothing" not in name and "without" not in name
                                   and "same" not in name and name != "add in place")
+
+
+IN_PROCESS = """
+import json, sys
+import torch
+import torch.nn.functional as F
+from torch.profiler import ProfilerActivity, profile
+
+CALLS = [%s]
+
+with profile(activities=[ProfilerActivity.CPU], with_flops=True) as p:
+    for call in CALLS:
+        call()
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.Flatten(), torch.nn.Linear(32, 5))
+    model(torch.ones(4, 1, 6, 6)).sum().backward()
+json.dump({row.key: [row.count, row.flops] for row in p.key_averages()}, sys.stdout)
+"""
+
+
+@pytest.mark.parametrize("way", ["interpose", "callback"])
+def test_counted_in_the_process(run, way):
+    """Of the same run as torch's: in the summary, in both printed tables, and from the file. It brings inputs along as in
+    torch, where the file does not say record_shapes."""
+    calls = re.search(r"^CALLS = \{\n(.*?)^\}", pathlib.Path(__file__).read_text(), re.M | re.S)[1]
+    calls = calls.replace("ones(", "torch.ones(")
+    program = IN_PROCESS % re.sub(r'^ *"[^"]*": ', "", calls, flags=re.M)
+    result = run(program, TPROF_SCHEDULE="always", TPROF_WITH_FLOPS=1, TPROF_HOOK=way, TPROF_ROW_LIMIT=-1)
+    assert (result.status, result.lines) == (0, [])
+    theirs = {name: flops for name, (count, flops) in json.loads(result.stdout).items() if flops}
+    assert len(theirs) == 7
+    rows = {row["name"]: row["flops"] for row in result.summary["operators"]}
+    assert {name: flops for name, flops in rows.items() if flops} == theirs
+    (trace,) = result.files(".pt.trace.json.gz")
+    assert {row["name"]: row["flops"] for row in rows_of(trace) if row["flops"]} == theirs
+    assert result.trace.json["with_flops"] == 1 and "record_shapes" not in result.trace.json
+    assert [[3, 4], [4, 5]] in [e.args.get("Input Dims") for e in result.trace.operators()]
+    (table,) = result.files(".table.txt")
+    for text in (table.read_text(), result.stderr):
+        (head,) = [line for line in text.splitlines() if "# of Calls" in line]
+        assert head.rstrip().endswith("  Total FLOPs")
+        cells = {line.split()[0]: line.split()[-1] for line in text.splitlines() if line.startswith(" ") and "aten::" in line}
+        shown = {name: float(cell) for name, cell in cells.items() if cell != "--"}
+        assert shown == theirs and cells["aten::view"] == "--"
+    assert max(len(line) for line in result.stderr.splitlines() if "aten::" in line and line.startswith(" ")) <= 120
+
+
+def test_without_it_nothing_is_counted(run):
+    result = run("import torch\ntorch.ones(3, 4) @ torch.ones(4, 5)\n", TPROF_SCHEDULE="always", TPROF_RECORD_SHAPES=1)
+    assert "FLOPs" not in result.stderr and "with_flops" not in result.trace.json
+    assert not any("flops" in row for row in result.summary["operators"])
 
 
 def gradient(call, *inputs):

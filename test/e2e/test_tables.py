@@ -185,13 +185,17 @@ def test_json_has_the_rows(tmp_path):
 
 @pytest.mark.parametrize("program", sorted(set(OBSERVED_TWICE) - {"throws"}))
 def test_programs(program, run):
-    result = run(program, TPROF_SCHEDULE="always")
+    result = run(program, TPROF_SCHEDULE="always", TPROF_ROW_LIMIT=-1)
+    (written,) = result.files(".table.txt") if len(result.files(".pt.trace.json.gz")) == 1 else [None]
     for file in result.files(".pt.trace.json.gz"):
         events = torch_table.load(file)
         assert events
         rows = torch_table.averages(events, False)
         for sort_by in ("self_cpu_time_total", "count", None):
             assert table(file, sort_by=sort_by) == torch_table.text(rows, sort_by=sort_by)
+        if written:  # in the process, of the same events
+            assert sorted(written.read_text().splitlines()) == sorted(torch_table.text(
+                rows, sort_by="self_cpu_time_total", row_limit=-1).splitlines())
 
 
 # Runs of torch.profiler.

@@ -153,6 +153,82 @@ START_TEST(names_that_torch_leaves_out)
 }
 END_TEST
 
+/* Two ranges named a, with what stands in `inside` inside the first, as "start end self name" would be; _i: whether the
+ * outer one comes in a later segment. */
+START_TEST(only_child_of_the_same_name)
+{
+    size_t outer = feed_begin(&feed, &trainer, "a", 1000), middle = feed_begin(&feed, &trainer, "a", 1010);
+    struct tp_event *inner = range(&trainer, "a", 1020, 1030, 10);
+    inner->parent = middle;
+    struct tp_event *left_out = range(&trainer, "aten::is_leaf", 1040, 1045, 5);
+    left_out->parent = middle;
+    feed_end(&feed, middle, 1050)->self_ns = 25;
+    feed.events[middle].parent = outer;
+    feed_end(&feed, outer, 1100)->self_ns = 60;
+    size_t mine = feed_begin(&feed, &trainer, "b", 1200);
+    feed_end(&feed, mine, 1300)->self_ns = 20;
+    feed.events[mine].scope = TP_SCOPE_USER_SCOPE;
+    range(&trainer, "b", 1210, 1290, 80)->parent = mine; /* an operator: its row has no other event */
+    size_t two = feed_begin(&feed, &trainer, "c", 1300);
+    feed_end(&feed, two, 1400)->self_ns = 80;
+    range(&trainer, "c", 1310, 1320, 10)->parent = two;
+    range(&trainer, "c", 1330, 1340, 10)->parent = two;
+    size_t async = feed_begin(&feed, &trainer, "d", 1500);
+    feed_end(&feed, async, 1600)->flags = TP_EVENT_ASYNC;
+    range(&trainer, "d", 1510, 1520, 10)->parent = async;
+    size_t other_name = feed_begin(&feed, &trainer, "e", 1700);
+    feed_end(&feed, other_name, 1800)->self_ns = 90;
+    range(&trainer, "f", 1710, 1720, 10)->parent = other_name;
+    feed.segment = _i == 0 ? SIZE_MAX : (size_t)_i;
+    struct tp_averages *averages = tp_averages_begin(&feed.report, &arena);
+    if (_i == 0) {
+        ck_assert_int_eq(tp_averages_segment(averages, feed.events, feed.count), 0);
+    } else { /* inner ones first, as where the outer ones stay open for long */
+        for (size_t at = feed.count; at-- > 0;)
+            ck_assert_int_eq(tp_averages_segment(averages, &feed.events[at], 1), 0);
+    }
+    ck_assert_int_eq(tp_averages_end(averages), 0);
+    assert_row(averages, "a", 1, 100, 100);
+    assert_row(averages, "b", 1, 100, 100);
+    ck_assert(find(averages, "b")->annotation);
+    assert_row(averages, "c", 3, 120, 100);
+    assert_row(averages, "d", 2, 110, 10);
+    assert_row(averages, "e", 1, 100, 90);
+    assert_row(averages, "f", 1, 10, 10);
+    ck_assert_uint_eq(tp_averages_count(averages), 6);
+}
+END_TEST
+
+/* As many ranges that wait as are open, whatever was in them. */
+START_TEST(ranges_that_wait)
+{
+    struct tp_averages *averages = tp_averages_new(&arena, 0);
+    struct tp_event event = {.name = "a", .name_bytes = 1, .thread = &trainer, .self_ns = 1, .end_ns = 1};
+    for (uint64_t i = 0; i < 3000; i++) {
+        event.index = 3000 + i;
+        event.parent = i;
+        ck_assert_int_eq(tp_averages_segment(averages, &event, 1), 0);
+    }
+    size_t held = arena.mapped;
+    for (uint64_t i = 0; i < 3000; i++) {
+        event.index = i;
+        event.parent = UINT64_MAX;
+        ck_assert_int_eq(tp_averages_segment(averages, &event, 1), 0);
+    }
+    ck_assert_uint_eq(tp_averages_row(averages, 0)->count, 3000);
+    for (uint64_t i = 10000; i < 100000; i++) {
+        event.index = i + 1;
+        event.parent = i;
+        ck_assert_int_eq(tp_averages_segment(averages, &event, 1), 0);
+        event.index = i;
+        event.parent = UINT64_MAX;
+        ck_assert_int_eq(tp_averages_segment(averages, &event, 1), 0);
+    }
+    ck_assert_uint_eq(tp_averages_row(averages, 0)->count, 93000);
+    ck_assert_uint_eq(arena.mapped, held);
+}
+END_TEST
+
 static void give_steps(struct tp_step_span *steps, size_t count, uint64_t start, uint64_t length)
 {
     for (size_t i = 0; i < count; i++)
@@ -280,6 +356,8 @@ Suite *averages_suite(void)
     tcase_add_test(tcase, annotation_and_operator_are_two_rows);
     tcase_add_test(tcase, program_steps_are_one_row);
     tcase_add_loop_test(tcase, names_that_torch_leaves_out, 0, 2);
+    tcase_add_loop_test(tcase, only_child_of_the_same_name, 0, 2);
+    tcase_add_test(tcase, ranges_that_wait);
     tcase_add_test(tcase, steps_are_a_row);
     tcase_add_test(tcase, range_around_steps);
     tcase_add_test(tcase, steps_are_clipped_to_the_window);

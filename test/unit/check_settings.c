@@ -124,9 +124,9 @@ static const struct {
     {"TPROF_RECORD_SHAPES", "1", NULL},
     {"TPROF_PROFILE_MEMORY", "1", "allocations of tensors are not in this build yet; the rest goes on"},
     {"TPROF_WITH_STACK", "1", "Python stacks are not in this build yet; the rest goes on"},
-    {"TPROF_WITH_FLOPS", "1", "FLOPs are not in this build yet; the rest goes on"},
+    {"TPROF_WITH_FLOPS", "1", NULL},
     {"TPROF_WITH_MODULES", "1", "module hierarchies are not in this build yet; the rest goes on"},
-    {"TPROF_ACC_EVENTS", "1", "events kept over cycles are not in this build yet; the rest goes on"},
+    {"TPROF_ACC_EVENTS", "1", NULL},
     {"TPROF_EXPERIMENTAL_CONFIG", "{\"trace_only\": true, \"capture_overload_names\": 1}", NULL},
     {"TPROF_SORT_BY", "self_cuda_time_total", NULL},
     {"TPROF_ROW_LIMIT", "-1", NULL},
@@ -361,7 +361,7 @@ START_TEST(experimental_fields)
 }
 END_TEST
 
-START_TEST(trace_only_leaves_the_table_out)
+START_TEST(trace_only_refuses_tables_and_events)
 {
     static const char only[] = "TPROF_EXPERIMENTAL_CONFIG={\"trace_only\": true}";
     ck_assert_int_eq(load((const char *const[]){only, NULL}), 0);
@@ -369,8 +369,21 @@ START_TEST(trace_only_leaves_the_table_out)
     ck_assert_uint_eq(report.notes, 0);
     ck_assert_int_eq(load((const char *const[]){only, "TPROF_ON_TRACE_READY=chrome,table", NULL}), 0);
     ck_assert_uint_eq(settings.outputs, 1u << TP_OUTPUT_CHROME);
-    ck_assert_str_eq(line(&report.note[0]), "TPROF_EXPERIMENTAL_CONFIG: the table of TPROF_ON_TRACE_READY is left out "
-                                            "because of trace_only");
+    static const char reason[] = "TPROF_EXPERIMENTAL_CONFIG: events() is not available when trace_only=True in "
+                                 "ExperimentalConfig; the trace is written without %s";
+    static const struct {
+        const char *outputs, *refused;
+        uint32_t left;
+    } cases[] = {{"TPROF_ON_TRACE_READY=chrome,table", "table", 1u << TP_OUTPUT_CHROME},
+                 {"TPROF_ON_TRACE_READY=events,tensorboard", "events", 1u << TP_OUTPUT_TENSORBOARD},
+                 {"TPROF_ON_TRACE_READY=events,table", "table and events", 1u << TP_OUTPUT_TENSORBOARD}};
+    for (size_t i = 0; i < TP_COUNT(cases); i++) {
+        char expected[300];
+        ck_assert_int_eq(load((const char *const[]){only, cases[i].outputs, NULL}), 0);
+        ck_assert_uint_eq(settings.outputs, cases[i].left);
+        snprintf(expected, sizeof expected, reason, cases[i].refused);
+        ck_assert_str_eq(line(&report.note[0]), expected);
+    }
     /* As torch: not together with stacks. */
     ck_assert_int_eq(load((const char *const[]){only, "TPROF_WITH_STACK=1", NULL}), 0);
     ck_assert(!settings.experimental_config.trace_only);
@@ -504,7 +517,7 @@ Suite *settings_suite(void)
     tcase_add_test(tests, values_arrive);
     tcase_add_test(tests, no_filter_is_all_of_the_group);
     tcase_add_test(tests, experimental_fields);
-    tcase_add_test(tests, trace_only_leaves_the_table_out);
+    tcase_add_test(tests, trace_only_refuses_tables_and_events);
     tcase_add_loop_test(tests, unknown_variable, 0, TP_COUNT(unknown));
     tcase_add_test(tests, others_variables_are_not_ours);
     tcase_add_test(tests, the_first_of_two_counts);

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,9 +45,16 @@ static void two_rows(void)
 
 static char *file_written(void)
 {
+    struct tp_arena arena;
+    tp_arena_init(&arena, 0);
+    struct tp_averages *averages = tp_averages_begin(&feed.report, &arena);
+    ck_assert_int_eq(tp_averages_segment(averages, feed.events, feed.count), 0);
+    ck_assert_int_eq(tp_averages_end(averages), 0);
+    feed.report.averages = averages;
     ck_assert_int_eq(feed_write(&feed, &tp_table_writer, scratch_folder, "table.txt", 0), 0);
     char *text = scratch_read("table.txt", NULL);
     ck_assert_ptr_nonnull(text);
+    tp_arena_free(&arena);
     return text;
 }
 
@@ -56,6 +64,13 @@ START_TEST(file_holds_the_table)
     char *text = file_written();
     ck_assert_str_eq(text, expected);
     free(text);
+}
+END_TEST
+
+START_TEST(no_file_without_memory_for_its_rows)
+{
+    ck_assert_int_eq(feed_write(&feed, &tp_table_writer, scratch_folder, "table.txt", 0), -ENOMEM);
+    ck_assert_ptr_null(scratch_read("table.txt", NULL));
 }
 END_TEST
 
@@ -135,6 +150,7 @@ Suite *table_suite(void)
     TCase *tcase = tcase_create("table");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, file_holds_the_table);
+    tcase_add_test(tcase, no_file_without_memory_for_its_rows);
     tcase_add_test(tcase, locale_of_the_program_is_no_matter);
     tcase_add_test(tcase, settings_sort_and_limit);
     tcase_add_test(tcase, odd_names);
