@@ -262,7 +262,7 @@ static const char *learn_range(const struct tp_torch_abi *abi, struct tp_torch_o
         return "there are observers already";
     real->destroy(ranges[3].bytes);
     /* before() says that start callbacks were called. */
-    struct scratch unnamed = without_addresses(&ranges[0]);
+    struct scratch unnamed = without_addresses(&ranges[0]); /* a copy's pointers would lead into what it is a copy of */
     struct tp_range_name name = {.bytes = sizeof probe_name - 1, .text = probe_name};
     real->before(ranges[0].bytes, name, 0);
     object->started = find_byte(&unnamed, 0, &ranges[0], 1, image->bytes);

@@ -67,6 +67,37 @@ static inline struct tp_thread *tp_torch_recording_thread(uint32_t active)
     return thread;
 }
 
+/* The thread, where it records already and its clock takes no call; else NULL. */
+static inline struct tp_thread *tp_torch_quick_thread(uint32_t active)
+{
+    struct tp_thread *thread = tp_thread_self();
+    bool is_quick = thread && thread->epoch == active >> TP_HOOK_EPOCH_SHIFT && tp_clock_is_quick();
+    return TP_LIKELY(is_quick) ? thread : NULL;
+}
+
+/* What every begin has, without a flag. */
+static inline struct tp_begin *tp_torch_put_begin(uint64_t *at, unsigned words, const void *record_function, uint64_t time,
+                                                  uint32_t name, uint8_t scope, int64_t sequence, uint64_t id)
+{
+    struct tp_begin *begin = (struct tp_begin *)at;
+    begin->head = tp_record_head(TP_RECORD_BEGIN, words, (uintptr_t)record_function);
+    begin->time = time;
+    begin->name = name;
+    begin->scope = scope;
+    begin->flags = 0;
+    begin->text_bytes = 0;
+    begin->sequence = sequence;
+    begin->id = id;
+    return begin;
+}
+
+static inline void tp_torch_put_end(struct tp_thread *thread, uint64_t *at, const void *record_function, uint64_t time)
+{
+    at[0] = tp_record_head(TP_RECORD_END, TP_END_WORDS, (uintptr_t)record_function);
+    at[1] = time;
+    tp_ring_commit(thread, at + TP_END_WORDS);
+}
+
 /* Its time; 0: it was not recorded. */
 static inline uint64_t tp_torch_record_begin(const struct tp_torch_begin *what, uint32_t active)
 {
@@ -97,15 +128,10 @@ static inline uint64_t tp_torch_record_begin(const struct tp_torch_begin *what, 
     uint64_t *at = tp_ring_reserve_begin(thread, words + input_words, time);
     if (TP_UNLIKELY(!at))
         return 0;
-    struct tp_begin *begin = (struct tp_begin *)at;
-    begin->head = tp_record_head(TP_RECORD_BEGIN, words, (uintptr_t)what->record_function);
-    begin->time = time;
-    begin->name = id;
-    begin->scope = what->scope;
+    struct tp_begin *begin =
+        tp_torch_put_begin(at, words, what->record_function, time, id, what->scope, what->sequence, what->id);
     begin->flags = flags;
     begin->text_bytes = (uint16_t)text_bytes;
-    begin->sequence = what->sequence;
-    begin->id = what->id;
     uint64_t *rest = at + TP_BEGIN_WORDS;
     if (what->forward_thread)
         *rest++ = what->forward_thread;
@@ -173,23 +199,15 @@ static inline const struct tp_thread_name *tp_torch_known_name(struct tp_thread 
 static inline bool tp_torch_record_quick_begin(const void *record_function, struct tp_torch_kept_name name,
                                                int64_t sequence, uint64_t id, uint8_t scope, uint32_t active)
 {
-    struct tp_thread *thread = tp_thread_self();
-    if (TP_UNLIKELY(!thread || thread->epoch != active >> TP_HOOK_EPOCH_SHIFT || !tp_clock_is_quick()))
+    struct tp_thread *thread = tp_torch_quick_thread(active);
+    if (TP_UNLIKELY(!thread))
         return false;
     const struct tp_thread_name *known = tp_torch_known_name(thread, name);
     if (TP_UNLIKELY(!known || !tp_ring_has_room_for_begin(thread, TP_BEGIN_WORDS)))
         return false;
     uint64_t time = tp_clock_quick();
     uint64_t *at = tp_ring_take_begin(thread);
-    struct tp_begin *begin = (struct tp_begin *)at;
-    begin->head = tp_record_head(TP_RECORD_BEGIN, TP_BEGIN_WORDS, (uintptr_t)record_function);
-    begin->time = time;
-    begin->name = known->id;
-    begin->scope = scope;
-    begin->flags = 0;
-    begin->text_bytes = 0;
-    begin->sequence = sequence;
-    begin->id = id;
+    tp_torch_put_begin(at, TP_BEGIN_WORDS, record_function, time, known->id, scope, sequence, id);
     tp_ring_commit(thread, at + TP_BEGIN_WORDS);
     return true;
 }
@@ -204,14 +222,10 @@ static inline struct tp_torch_values tp_torch_inputs_of(const void *record_funct
 /* The end of a range, where all is as it mostly is. False: nothing was done. */
 static inline bool tp_torch_record_quick_end(const void *record_function, uint32_t active)
 {
-    struct tp_thread *thread = tp_thread_self();
-    if (TP_UNLIKELY(!thread || thread->epoch != active >> TP_HOOK_EPOCH_SHIFT || !tp_clock_is_quick() ||
-                    !tp_ring_has_room_for_end(thread)))
+    struct tp_thread *thread = tp_torch_quick_thread(active);
+    if (TP_UNLIKELY(!thread || !tp_ring_has_room_for_end(thread)))
         return false;
-    uint64_t *at = tp_ring_take_end(thread);
-    at[0] = tp_record_head(TP_RECORD_END, TP_END_WORDS, (uintptr_t)record_function);
-    at[1] = tp_clock_quick();
-    tp_ring_commit(thread, at + TP_END_WORDS);
+    tp_torch_put_end(thread, tp_ring_take_end(thread), record_function, tp_clock_quick());
     return true;
 }
 
@@ -221,9 +235,7 @@ static inline void tp_torch_record_end(const void *record_function, uint32_t act
     uint64_t *at = thread ? tp_ring_reserve_end(thread) : NULL;
     if (TP_UNLIKELY(!at))
         return;
-    at[0] = tp_record_head(TP_RECORD_END, TP_END_WORDS, (uintptr_t)record_function);
-    at[1] = time;
-    tp_ring_commit(thread, at + TP_END_WORDS);
+    tp_torch_put_end(thread, at, record_function, time);
 }
 
 /* A range that PyTorch's own code began. */

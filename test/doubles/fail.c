@@ -5,7 +5,7 @@
  *     FAIL=write:3+     it and all later ones
  *     FAIL_MARK=FILE    is made when a call was failed: without it, the run made fewer calls
  *     FAIL_IN=children  calls of forked children alone, in each of which counting begins anew
- *     FAIL_ERRNO=122    in place of the usual one (calls that tell by errno alone)
+ *     FAIL_ERRNO=122    errno, in place of the usual one
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -53,7 +53,7 @@ static int find(struct dl_phdr_info *info, size_t size, void *unused)
     return 1;
 }
 
-/* Before those of libtprof.so, which counts on it: it is behind in the list, and its constructors are run first. */
+/* Called before the handlers of libtprof.so: a library that is behind it is initialised, and registers its own, first. */
 static void in_child(void)
 {
     waits_for_fork = false;
@@ -93,6 +93,11 @@ static bool must_fail(const char *function, const void *caller)
     return true;
 }
 
+static void set_errno(int usual)
+{
+    errno = other_errno ? other_errno : usual;
+}
+
 static void *real(const char *function)
 {
     void *(*find_in)(void *, const char *);
@@ -106,7 +111,7 @@ static void *real(const char *function)
     { \
         static type (*next) parameters; \
         if (must_fail(#function, __builtin_return_address(0))) { \
-            errno = other_errno ? other_errno : error; \
+            set_errno(error); \
             return result; \
         } \
         if (!next) \
@@ -162,7 +167,7 @@ int close(int fd)
     bool fails = must_fail("close", __builtin_return_address(0));
     int result = (int)syscall(SYS_close, fd);
     if (fails)
-        errno = EIO;
+        set_errno(EIO);
     return fails ? -1 : result;
 }
 
@@ -173,7 +178,7 @@ int open(const char *path, int flags, ...)
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;
     va_end(more);
     if (must_fail("open", __builtin_return_address(0))) {
-        errno = EMFILE;
+        set_errno(EMFILE);
         return -1;
     }
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
@@ -186,7 +191,7 @@ int openat(int folder, const char *path, int flags, ...)
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;
     va_end(more);
     if (must_fail("openat", __builtin_return_address(0))) {
-        errno = EMFILE;
+        set_errno(EMFILE);
         return -1;
     }
     return (int)syscall(SYS_openat, folder, path, flags, mode);
@@ -199,7 +204,7 @@ int fcntl(int fd, int command, ...)
     void *argument = va_arg(more, void *);
     va_end(more);
     if (must_fail("fcntl", __builtin_return_address(0))) {
-        errno = EMFILE;
+        set_errno(EMFILE);
         return -1;
     }
     return (int)syscall(SYS_fcntl, fd, command, argument);
@@ -218,7 +223,7 @@ long syscall(long call, ...)
     const char *called = call == SYS_renameat2 ? "renameat2" : "syscall";
     bool cannot_fail = call == SYS_exit_group || call == SYS_gettid || call == SYS_clock_gettime || call == SYS_futex;
     if (!cannot_fail && must_fail(called, __builtin_return_address(0))) {
-        errno = call == SYS_renameat2 ? EINVAL : ENOSYS;
+        set_errno(call == SYS_renameat2 ? EINVAL : ENOSYS);
         return -1;
     }
     static long (*next)(long, ...);

@@ -182,7 +182,7 @@ void construct_from(void *object, struct step_callbacks *from)
     if (o->callbacks.needs_ids && !fake_torch_deviates("no_ids"))
         put(object, at(ID), next_id());
     if (fake_torch_deviates("restless")) {
-        static uint64_t built;
+        static _Atomic uint64_t built;
         o->rest[26] = built += 7;
     }
 }

@@ -1,11 +1,11 @@
 """Every call of the C library that the agent makes fails once, one after the other, and then from the n-th on: the job's
 output and status stay as they are, nothing hangs or crashes, what is written is valid, and what is missing is told."""
 import os
-import shutil
 import tempfile
 
 import pytest
 
+from conftest import spool_folder
 from jobs import FAKES, needs_job, run_job
 
 pytestmark = needs_job
@@ -26,15 +26,11 @@ SETTINGS = {"pwrite": {"TPROF_SPOOL_DIR": "{tmp}"}, "fstatvfs": {"TPROF_SPOOL_DI
 def run(tmp_path, fail, words=WORDS, expected=EXPECTED, **settings):
     """One run in a fresh folder; whether the call came to fail, and the run."""
     here = tempfile.mkdtemp(dir=tmp_path)
-    spools = tempfile.mkdtemp(dir="/dev/shm")
+    spools = spool_folder()
     mark = f"{here}/mark"
-    try:
-        ran = run_job(words, f"{here}/out", tmp_path, FAIL=fail, FAIL_MARK=mark,
-                      TPROF_SCHEDULE="wait=1,warmup=1,active=2,repeat=1",
-                      behind=FAKES / "libfail.so", cwd=here, **dict({"TPROF_SPOOL_DIR": spools}, **settings))
-        left = [] if "unlink" in fail else os.listdir(spools)
-    finally:
-        shutil.rmtree(spools)
+    ran = run_job(words, f"{here}/out", tmp_path, FAIL=fail, FAIL_MARK=mark, TPROF_SCHEDULE="wait=1,warmup=1,active=2,repeat=1",
+                  behind=FAKES / "libfail.so", cwd=here, **dict({"TPROF_SPOOL_DIR": spools}, **settings))
+    left = [] if "unlink" in fail else os.listdir(spools)
     fired = os.path.exists(mark)
     assert (ran.status, ran.stdout) == expected, (fail, ran)
     assert left == [], fail

@@ -8,11 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 
 import pytest
 
-from conftest import BUILD, CLEAN, COMMAND, LIBRARY, check
+from conftest import BUILD, CLEAN, COMMAND, LIBRARY, check, spool_folder
 from traces import Trace
 
 PROGRAM = BUILD / "test" / "processes" / "processes"
@@ -27,9 +26,7 @@ needs_namespaces = pytest.mark.skipif(
 
 @pytest.fixture
 def spool():
-    folder = tempfile.mkdtemp(prefix="tprof-test.", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-    yield folder
-    shutil.rmtree(folder)
+    return spool_folder()
 
 
 def bare(command, timeout=60):

@@ -13,7 +13,7 @@
  *     limit NAME N       setrlimit: fsize, as (N MB more than now), nofile
  *     nap                2 ms
  *     measure            one line about itself
- *     fork           the rest is a child's, whose status becomes ours
+ *     fork               the rest is a child's, whose status becomes ours
  *     exit N
  *
  * usage: job FAKE_FOLDER WORD...    prints "operators N" and what the words print

@@ -48,8 +48,10 @@ static void check_block(const struct tp_block *block, uint64_t number)
 {
     ck_assert_uint_eq(block->begins, number);
     const uint64_t *words = (const uint64_t *)(block + 1);
-    for (size_t i = 0; i < block->bytes / 8; i++)
-        ck_assert_uint_eq(words[i], number);
+    size_t alike = 0;
+    while (alike < block->bytes / 8 && words[alike] == number)
+        alike++;
+    ck_assert_uint_eq(alike, block->bytes / 8);
 }
 
 static void write_and_read(void)
