@@ -7,10 +7,13 @@ docs/differences.md."""
 import gzip
 import json
 import re
+import subprocess
+import tempfile
+import time
 
 import pytest
 
-from conftest import BUILD, LIBRARY
+from conftest import BUILD, COMMAND, LIBRARY
 from conftest import PROGRAMS as FOLDER
 from test_same_run import PROGRAMS
 from traces import unique
@@ -357,6 +360,150 @@ def test_what_rows_cover(rows):
     assert {-2 ** 63, 2 ** 31} <= {value for value in values if isinstance(value, int)}
     assert "Tensor(nullptr (uninitialized))" in kinds
     assert max(len(value) for value in values if isinstance(value, list)) > 60
+
+
+# What differs, each as often as the program does it. docs/differences.md has the list.
+DIFFERENCES = """
+import os, threading, torch
+from torch.profiler import ExecutionTraceObserver, record_function
+observer = ExecutionTraceObserver().register_callback(os.environ["OBSERVED"])
+observer.start()
+x = torch.ones(3)
+for number in range(2):
+    with record_function(f'a "quoted"\\n{number}'):
+        x + 1
+for number in range(3):
+    with record_function(f"argument {number}", f"é€{number}"):
+        x + 1
+for number in range(4):
+    try:
+        torch.mm(x, x)
+    except RuntimeError:
+        pass
+    torch.neg(x)
+still_open = record_function("still open")
+still_open.__enter__()
+torch.sqrt(x)
+observer.stop()
+observer.unregister_callback()
+handle = torch.ops.profiler._record_function_enter_new("across threads", None)
+torch.sin(x)
+def end():
+    torch.ops.profiler._record_function_exit(handle)
+    torch.cos(x)
+other = threading.Thread(target=end)
+other.start()
+other.join()
+for layout in (torch.sparse_csr, torch.sparse_csc):
+    torch.eye(3).to_sparse(layout=layout).clone()
+"""
+
+
+@pytest.fixture(scope="module", params=["interpose", "callback"])
+def differences(request, run_once):
+    observed = run_once.root / f"differences.{request.param}.json"
+    result = run_once(DIFFERENCES, OBSERVED=observed, TPROF_SCHEDULE="always", TPROF_HOOK=request.param, TZ="Asia/Tokyo",
+                      TPROF_ON_TRACE_READY="execution_trace", TPROF_USE_GZIP=0)
+    assert result.status == 0, result.stderr
+    (file,) = result.files(".et.json")
+    return observed.read_text(), ExecutionTrace(file)
+
+
+def named(trace, pattern):
+    return [node for node in trace.operators if re.fullmatch(pattern, node["name"], re.S)]
+
+
+def test_names_are_escaped(differences):
+    torch, ours = differences
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(torch)
+    assert torch.count('"name": "a "quoted"\n') == 2
+    assert [node["name"] for node in named(ours, "a .*")] == [f'a "quoted"\n{number}' for number in range(2)]
+
+
+def test_texts_are_utf8(differences):
+    torch, ours = differences
+    assert torch.count("\\uffffffc3\\uffffffa9\\uffffffe2\\uffffff82\\uffffffac") == 3
+    assert [node["inputs"]["values"] for node in named(ours, "argument .")] == [[f"é€{number}"] for number in range(3)]
+
+
+def test_what_threw_has_a_node(differences):
+    """And what follows it has its thread for a parent; torch's parent is what threw, which has no node."""
+    torch, ours = differences
+    assert torch.count('"name": "aten::mm"') == 0
+    threw, after = named(ours, "aten::mm"), named(ours, "aten::neg")
+    assert len(threw) == len(after) == 4
+    assert all(node["outputs"]["values"] == [] and len(node["inputs"]["values"]) == 2 for node in threw)
+    thread = ours.special("thread")[0]["id"]
+    assert {node["ctrl_deps"] for node in threw + after} == {thread}
+    nodes = set(re.findall(r'"id": (\d+)', torch))
+    parents = re.findall(r'"name": "aten::neg", "ctrl_deps": (\d+)', torch)
+    assert len(parents) == 4 and not nodes & set(parents)
+
+
+def test_what_is_open_at_the_end_has_a_node(differences):
+    torch, ours = differences
+    assert torch.count('"name": "still open"') == 0
+    (still_open,), (within,) = named(ours, "still open"), named(ours, "aten::sqrt")
+    assert within["ctrl_deps"] == still_open["id"] and still_open["outputs"]["values"] == []
+
+
+def test_what_ends_on_another_thread(differences):
+    _, ours = differences
+    (across,), (within,), (after,) = (named(ours, name) for name in ("across threads", "aten::sin", "aten::cos"))
+    threads = {node["attributes"]["tid"]: node["id"] for node in ours.special("thread")}
+    assert len(threads) == 2
+    assert across["ctrl_deps"] == threads[across["attributes"]["tid"]]
+    assert within["ctrl_deps"] == across["id"]
+    assert after["ctrl_deps"] == threads[after["attributes"]["tid"]] and after["attributes"]["tid"] != across["attributes"]["tid"]
+
+
+def test_compressed_sparse_tensors(differences):
+    _, ours = differences
+    clones = [node for node in named(ours, "aten::clone") if node["inputs"]["shapes"][0] == [3, 3]
+              and node["inputs"]["values"][0][1:] == [0, 0, 0, 0, ""]]
+    assert len(clones) == 2
+
+
+def test_the_time_is_utc(differences):
+    torch, ours = differences
+
+    def seconds(text):
+        return time.mktime(time.strptime(text, "%Y-%m-%d %H:%M:%S"))
+    local = seconds(re.search(r'"time": "([^"]*)"', torch)[1])
+    assert 8.9 < (local - seconds(ours.json["time"])) / 3600 < 9.1
+
+
+@pytest.mark.parametrize("way", ["interpose", "callback"])
+def test_alone_as_under_torch(run, tmp_path, way):
+    """No observer but ours: as torch's of another run, but for ids."""
+    under = run("embeddings", WINDOW_EXECUTION_TRACE=tmp_path / "torch.json")
+    assert under.status == 0, under.stderr
+    alone = run("embeddings", TPROF_SCHEDULE="always", TPROF_HOOK=way, TPROF_ON_TRACE_READY="execution_trace")
+    (file,) = alone.files(".et.json.gz")
+    torch, ours = ExecutionTrace(tmp_path / "torch.json"), ExecutionTrace(file)
+
+    def shapes(node):
+        kinds = node["inputs"]["types"]
+        plain = [value for value, kind in zip(node["inputs"]["values"], kinds) if "Tensor" not in kind]
+        return (node["name"], plain, *(node[side][array] for side in ("inputs", "outputs") for array in ARRAYS[1:]),
+                node["attributes"]["op_schema"], node["attributes"]["scope"])
+    theirs = [shapes(node) for node in torch.operators if node["attributes"]["tid"] == 1]
+    all_of_ours = [shapes(node) for node in ours.operators if node["attributes"]["tid"] == 1]
+    first = next(i for i in range(len(all_of_ours)) if all_of_ours[i:i + len(theirs)] == theirs)
+    assert first > 0 and len(theirs) > 100
+
+
+def test_a_process_that_is_killed(run, tmp_path):
+    """`tprof recover` writes the same nodes."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="tprof-test-") as spools:
+        settings = dict(TPROF_SCHEDULE="always", TPROF_ON_TRACE_READY="execution_trace", TPROF_SPOOL_DIR=spools)
+        whole = run(PROGRAM, **settings)
+        killed = run(PROGRAM + "import os, signal; os.kill(os.getpid(), signal.SIGKILL)\n", **settings)
+        assert killed.status == -9 and killed.files(".et.json.gz") == []
+        subprocess.run([COMMAND, "recover", spools], check=True, capture_output=True)
+    names = [[node["name"] for node in ExecutionTrace(*result.files(".et.json.gz")).operators] for result in (whole, killed)]
+    assert names[0] == names[1] and len(names[0]) > 100
 
 
 PROGRAM = """
