@@ -474,6 +474,86 @@ def test_the_time_is_utc(differences):
     assert 8.9 < (local - seconds(ours.json["time"])) / 3600 < 9.1
 
 
+DTYPES = {"float": "float32", "double": "float64", "long int": "int64", "int": "int32", "bool": "bool", "c10::Half": "float16",
+          "c10::BFloat16": "bfloat16", "unsigned char": "uint8"}
+
+
+class Replay:
+    """Runs operators anew, by what a trace says alone: schemas, inputs, and one memory for each id of a storage."""
+
+    def __init__(self, torch):
+        self.torch, self.storages, self.given = torch, {}, set()
+
+    def tensor(self, value, kind, shape, strides):
+        dtype = getattr(self.torch, DTYPES[kind[len("Tensor("):-1]])
+        _, storage, offset, elements_in, item, device = value
+        assert (item, device) == (dtype.itemsize, "cpu")
+        last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides)) if elements_in else 0
+        if elements_in:  # what has none may get its memory from the operator
+            self.given.add(storage)
+        memory = self.storages.setdefault(storage, self.torch.zeros(0, dtype=self.torch.uint8).untyped_storage())
+        if memory.nbytes() < (last + 1) * item:
+            memory.resize_((last + 1) * item)
+            self.torch.empty(0, dtype=self.torch.uint8).set_(memory, 0, [memory.nbytes()], [1]).zero_()
+        return self.torch.empty(0, dtype=dtype).set_(memory, offset, shape, strides)
+
+    def value(self, value, kind, shape, strides):
+        if kind.startswith("GenericList["):
+            return list(map(self.value, value, elements(kind), shape, strides))
+        if kind.startswith("Tensor(") and "nullptr" not in kind:
+            return self.tensor(value, kind, shape, strides)
+        makes = {"Double": float, "Device": self.torch.device, "Int": int, "Bool": bool, "String": str}
+        return makes.get(kind, lambda _: None)(value)
+
+    def arguments(self, node):
+        return [self.value(*each) for each in zip(*(node["inputs"][array] for array in ("values", "types", "shapes", "strides")))]
+
+    def check(self, node):
+        """The same sizes, strides and types come out, and what shares memory with an input does so again."""
+        names, overload = re.match(r"([\w:]+)\.?(\w*)\(", node["attributes"]["op_schema"]).groups()
+        space, name = names.split("::")
+        operator = getattr(getattr(getattr(self.torch.ops, space), name), overload or "default")
+        self.given.clear()
+        given = self.arguments(node)
+        schema = operator._schema.arguments
+        assert len(given) == len(schema), node
+        plain = [value for value, argument in zip(given, schema) if not argument.kwarg_only]
+        named = {argument.name: value for value, argument in zip(given, schema) if argument.kwarg_only}
+        results = operator(*plain, **named)
+        results = [] if results is None else list(results) if isinstance(results, tuple) else [results]
+        assert len(results) == len(node["outputs"]["values"]), node
+        for result, *told in zip(results, *(node["outputs"][array] for array in ("values", "types", "shapes", "strides"))):
+            self.compare(node, result, *told)
+
+    def compare(self, node, result, value, kind, shape, strides):
+        if isinstance(result, list):
+            for each in zip(result, value, elements(kind), shape, strides):
+                self.compare(node, *each)
+        elif "nullptr" in kind:
+            assert result is None, node
+        elif kind.startswith("Tensor("):
+            assert (list(result.shape), list(result.stride()), result.storage_offset(), result.numel()) == \
+                (shape, strides, value[2], value[3]), node
+            where = result.untyped_storage().data_ptr()
+            shared = {storage for storage in self.given if where and self.storages[storage].data_ptr() == where}
+            assert shared == {value[1]} & self.given, node
+        else:
+            assert type(result).__name__.lower() in (kind.lower(), "float" if kind == "Double" else ""), node
+
+
+@pytest.mark.parametrize("name", ["mlp_adam", "conv_batchnorm", "transformer"])
+def test_operators_can_be_run_again(run, name):
+    torch = pytest.importorskip("torch")
+    result = run(name, TPROF_SCHEDULE="wait=1,warmup=1,active=1,repeat=1", TPROF_ON_TRACE_READY="execution_trace")
+    replay, done = Replay(torch), 0
+    with torch.no_grad():
+        for node in ExecutionTrace(*result.files(".et.json.gz")).operators:
+            if node["attributes"]["op_schema"].startswith("aten::"):
+                replay.check(node)
+                done += 1
+    assert done > 50
+
+
 @pytest.mark.parametrize("way", ["interpose", "callback"])
 def test_alone_as_under_torch(run, tmp_path, way):
     """No observer but ours: as torch's of another run, but for ids."""
