@@ -4,9 +4,9 @@
  * Facts: torch/csrc/profiler/standalone/execution_trace_observer.cpp, files made with PyTorch 2.13.0 and 2.14.1, and
  * what facebookresearch/param and mlcommons/chakra read.
  *
- * Nodes stand in the order of their ends, as torch's. Ids: 1 is the process, operators have even ones, by the order of
- * their begins, so that a node can name a parent that is written later; threads, tensors and storages have odd ones,
- * in the order in which they are met (identities.h). Where the table of addresses is full, the id is the address itself,
+ * Nodes stand in the order of their ends, as torch's. Ids: 1 is the process; threads have small ones; from FIRST_ID on
+ * operators have even ones, by the order of their begins, so that a node can name a parent that is written later, and
+ * each one's is smaller than those of what is inside it; tensors and storages have odd ones (identities.h). Where the table of addresses is full, the id is the address itself,
  * behind all others.
  *
  * Where ours differ, and why:
@@ -29,6 +29,7 @@
 
 #define FULL_IDS (UINT64_C(1) << 48)
 #define PROCESS_ID 1
+#define FIRST_ID (UINT64_C(1) << 16) /* there are never so many threads: identities.h would have no room */
 #define STRING_PART 8192
 
 struct trace {
@@ -36,7 +37,7 @@ struct trace {
     struct tp_arena *arena;
     const struct tp_cycle_report *report;
     struct tp_identities objects, threads;
-    uint64_t next_id;
+    uint64_t next_object, next_thread; /* ids */
     uint32_t *order; /* events of a segment by their end */
     size_t order_capacity;
 };
@@ -80,7 +81,7 @@ static void put_escaped(struct trace *trace, const char *text, size_t bytes)
 
 static uint64_t node_id(uint64_t index)
 {
-    return 2 * index + 2;
+    return FIRST_ID + 2 * index;
 }
 
 /* Values: four arrays over the same items. */
@@ -396,7 +397,7 @@ static void write_special(struct trace *trace, uint64_t id, const char *name, ui
 /* The thread's node, which is written when the first of its operators is. 0: no memory. */
 static uint64_t thread_node(struct trace *trace, uint64_t thread)
 {
-    uint64_t next = trace->next_id, id = tp_identity_given(&trace->threads, TP_IDENTITY_TENSOR, thread, 0);
+    uint64_t next = trace->next_thread, id = tp_identity_given(&trace->threads, TP_IDENTITY_TENSOR, thread, 0);
     if (id == next) {
         write_special(trace, id, "[pytorch|profiler|execution_trace|thread]", thread);
         put(trace, ",");
@@ -487,9 +488,10 @@ static void *et_begin(const struct tp_cycle_report *report, const struct tp_writ
         .sink = file->sink,
         .arena = file->arena,
         .report = report,
-        .objects = {.arena = file->arena, .next_id = &trace->next_id},
-        .threads = {.arena = file->arena, .next_id = &trace->next_id},
-        .next_id = PROCESS_ID + 2,
+        .objects = {.arena = file->arena, .next_id = &trace->next_object},
+        .threads = {.arena = file->arena, .next_id = &trace->next_thread},
+        .next_object = FIRST_ID + 1,
+        .next_thread = PROCESS_ID + 1,
     };
     char time[64];
     put_time(time, sizeof time, report->window_begin_ns / 1000000000);

@@ -574,6 +574,75 @@ def test_alone_as_under_torch(run, tmp_path, way):
     assert first > 0 and len(theirs) > 100
 
 
+THREADS = """
+import os, signal, threading, time, torch
+from torch.profiler import record_function
+def work():
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        with record_function("outer"):
+            for _ in range(20):
+                with record_function("inner"):
+                    x = torch.ones(4, requires_grad=True)
+                    (x * x).sum().backward()
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads:
+    thread.start()
+work()
+for thread in threads:
+    thread.join()
+"""
+
+
+def check_closed(trace):
+    """Each parent is there, and has a smaller id; each thread has one node."""
+    assert len(trace.by_id) == len(trace.nodes)
+    for node in trace.nodes:
+        above = trace.by_id[node["ctrl_deps"]]
+        assert above["id"] < node["id"] or node["id"] == 1
+        assert above["id"] == 1 or above["attributes"]["tid"] == node["attributes"]["tid"]
+        assert node["attributes"]["fw_parent"] in trace.by_id or node["attributes"]["fw_tid"] == 0
+    threads = [node["attributes"]["tid"] for node in trace.special("thread")]
+    assert sorted(threads) == sorted({node["attributes"]["tid"] for node in trace.operators})
+
+
+def test_the_graph_is_closed(run):
+    """Windows that begin and end inside nested operators of four threads."""
+    result = run(THREADS, TPROF_STEP="every:100ms", TPROF_SCHEDULE="wait=1,warmup=1,active=1,repeat=0",
+                 TPROF_ON_TRACE_READY="execution_trace")
+    assert (result.status, result.lines) == (0, []), result.stderr
+    traces = [ExecutionTrace(file) for file in result.files(".et.json.gz")]
+    assert len(traces) > 2
+    for trace in traces:
+        check_closed(trace)
+    assert sum(len(trace.special("thread")) == 4 for trace in traces) > 1
+
+
+ENDINGS = {
+    "returns": ("", 0),
+    "raises": ("raise SystemExit(3)", 3),
+    "exits": ("os._exit(4)", 4),
+    "sigterm": ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -15),
+    "forks": ("os.fork() or os._exit(5)", 0),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_end_in_the_middle(run, ending):
+    """Of a range, while there are operators of which nothing is written yet."""
+    statement, status = ENDINGS[ending]
+    result = run("import os, signal, time, torch\nfrom torch.profiler import record_function\n"
+                 "for i in range(50): torch.ones(3) + i\n"
+                 f"with record_function('middle'):\n    torch.ones(3)\n    {statement or 'pass'}\n",
+                 TPROF_SCHEDULE="always", TPROF_ON_TRACE_READY="execution_trace")
+    assert result.status == status, result.stderr
+    (file,) = result.files(".et.json.gz")
+    trace = ExecutionTrace(file)
+    check_closed(trace)
+    (middle,) = named(trace, "middle")
+    assert [node["name"] for node in trace.operators if node["ctrl_deps"] == middle["id"]] == ["aten::ones"]
+
+
 def test_a_process_that_is_killed(run, tmp_path):
     """`tprof recover` writes the same nodes."""
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="tprof-test-") as spools:

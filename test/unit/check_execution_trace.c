@@ -190,12 +190,13 @@ START_TEST(tensors)
     event->returned = values_of(words, 5, 1);
     write_trace();
     check_array(1, "inputs", "values",
-                "[[5,7,0,6,4,\"cpu\"],[9,7,11,6,8,\"cuda:3\"],[11,0,0,0,0,\"\"],[13,0,0,0,0,\"\"]]");
+                "[[65537,65539,0,6,4,\"cpu\"],[65541,65539,11,6,8,\"cuda:3\"],[65543,0,0,0,0,\"\"],"
+                "[65545,0,0,0,0,\"\"]]");
     check_array(1, "inputs", "shapes", "[[2,3],[2,3],[],[4]]");
     check_array(1, "inputs", "strides", "[[3,1],[1,2],[],[1]]");
     check_array(1, "inputs", "types", "[\"Tensor(float)\",\"Tensor(double)\",\"Tensor(nullptr (uninitialized))\","
                                       "\"Tensor(c10::BFloat16)\"]");
-    check_array(1, "outputs", "values", "[[5,7,0,6,4,\"cpu\"]]");
+    check_array(1, "outputs", "values", "[[65537,65539,0,6,4,\"cpu\"]]");
 }
 END_TEST
 
