@@ -6,6 +6,7 @@ gives an address that is used again the old id, and ours have one of torch's eac
 docs/differences.md."""
 import gzip
 import json
+import pathlib
 import re
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ import pytest
 
 from conftest import BUILD, COMMAND, LIBRARY
 from conftest import PROGRAMS as FOLDER
+from conftest import have_compiler
 from test_same_run import PROGRAMS
 from traces import unique
 
@@ -95,6 +97,10 @@ def pair(request, run_once):
 
 def matched(torch, ours):
     assert len(torch.operators) > 100
+    return matched_any(torch, ours)
+
+
+def matched_any(torch, ours):
     assert [node["name"] for record, node in torch.by_record.items() if record not in ours.by_record] == []
     return [(node, ours.by_record[record]) for record, node in torch.by_record.items()]
 
@@ -572,6 +578,55 @@ def test_alone_as_under_torch(run, tmp_path, way):
     all_of_ours = [shapes(node) for node in ours.operators if node["attributes"]["tid"] == 1]
     first = next(i for i in range(len(all_of_ours)) if all_of_ours[i:i + len(theirs)] == theirs)
     assert first > 0 and len(theirs) > 100
+
+
+COMMUNICATION = """
+import ctypes, os, torch
+from torch.profiler import ExecutionTraceObserver
+library = ctypes.CDLL(os.environ["COMMUNICATION"])
+library.communicate_all()
+observer = ExecutionTraceObserver().register_callback(os.environ["OBSERVED"])
+observer.start()
+library.communicate_all()
+observer.stop()
+observer.unregister_callback()
+"""
+
+
+@pytest.fixture(scope="module")
+def communication(tmp_path_factory):
+    torch = pytest.importorskip("torch")
+    package = pathlib.Path(torch.__file__).parent
+    if not have_compiler() or not (package / "include/ATen/ATen.h").exists():
+        pytest.skip("no C++ compiler, or no headers of PyTorch")
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
+        pytest.skip("PyTorch before 2.13 says other things of communication")
+    library = tmp_path_factory.mktemp("communication") / "libcommunication.so"
+    subprocess.run([have_compiler(), "-std=c++20", "-O0", "-shared", "-fPIC", f"-I{package}/include",
+                    FOLDER / "cpp/comms.cpp", "-o", library, f"-L{package}/lib", "-ltorch_cpu", "-lc10"], check=True)
+    return library
+
+
+@pytest.mark.parametrize("way", ["interpose", "callback"])
+def test_communication(run, tmp_path, communication, way):
+    """Attributes in torch's order, with torch's types, in nodes that torch observes with us and in those that we alone do."""
+    result = run(COMMUNICATION, COMMUNICATION=communication, OBSERVED=tmp_path / "torch.json", TPROF_SCHEDULE="always",
+                 TPROF_HOOK=way, TPROF_ON_TRACE_READY="execution_trace")
+    assert result.status == 0, result.stderr
+    # torch writes the group's description byte by byte, too.
+    (tmp_path / "torch.json").write_bytes((tmp_path / "torch.json").read_bytes().replace(rb"\uffffffc3\uffffffa9", "é".encode()))
+    torch, ours = ExecutionTrace(tmp_path / "torch.json"), ExecutionTrace(*result.files(".et.json.gz"))
+    theirs, all_of_ours = named(torch, "record_param_comms"), named(ours, "record_param_comms")
+    assert len(theirs) == 4 and len(all_of_ours) == 8
+    compare_values(matched_any(torch, ours))
+
+    def attributes(node):
+        return [(a["name"], a["type"], a["value"]) for a in node["attrs"]]
+    for a in theirs:
+        assert attributes(a) == attributes(ours.by_record[torch.record(a)])
+    for a, b in zip(all_of_ours[:4], all_of_ours[4:]):
+        assert attributes(a)[6:] == attributes(b)[6:]
+    assert [len(node["attrs"]) for node in theirs] == [22, 22, 22, 11]
 
 
 THREADS = """
