@@ -144,6 +144,24 @@ enum tp_values_flag {
     TP_VALUES_OUTPUTS = 1, /* what it gave back */
     TP_VALUES_MORE = 2,    /* another record follows */
     TP_VALUES_CUT = 4,     /* the rest is left out, maybe in the middle of a value; count is that of the whole ones */
+    TP_VALUES_COMMS = 8,   /* in the last record: the last value is a tuple as of enum tp_values_comms */
+};
+
+/* What an operation between processes tells of itself: strings, ints, and lists of ints where it says so. */
+enum tp_values_comms {
+    TP_VALUES_COLLECTIVE,
+    TP_VALUES_DTYPE, /* c10::ScalarType */
+    TP_VALUES_IN_ELEMENTS,
+    TP_VALUES_OUT_ELEMENTS,
+    TP_VALUES_IN_SPLIT,  /* a list */
+    TP_VALUES_OUT_SPLIT, /* a list */
+    TP_VALUES_RANK_START,
+    TP_VALUES_RANK_STRIDE,
+    TP_VALUES_GROUP_NAME,
+    TP_VALUES_GROUP_DESCRIPTION,
+    TP_VALUES_GROUP_SIZE,
+    TP_VALUES_IS_ASYNC,
+    TP_VALUES_COMMS_COUNT,
 };
 
 /*

@@ -4,9 +4,9 @@
  * Facts: torch/csrc/profiler/standalone/execution_trace_observer.cpp, files made with PyTorch 2.13.0 and 2.14.1, and
  * what facebookresearch/param and mlcommons/chakra read.
  *
- * Nodes stand in the order of their ends, as torch's. Ids: 1 is the process, operators have even ones, by the order of
- * their begins, so that a node can name a parent that is written later; threads, tensors and storages have odd ones,
- * in the order in which they are met (identities.h). Where the table of addresses is full, the id is the address itself,
+ * Nodes stand in the order of their ends, as torch's. Ids: 1 is the process; threads have small ones; from FIRST_ID on
+ * operators have even ones, by the order of their begins, so that a node can name a parent that is written later, and
+ * each one's is smaller than those of what is inside it; tensors and storages have odd ones (identities.h). Where the table of addresses is full, the id is the address itself,
  * behind all others.
  *
  * Where ours differ, and why:
@@ -15,7 +15,7 @@
  *   - A range that was still open at the end is written, without outputs: its children name it.
  *   - A thread's node stands before the first node of that thread that ends, torch's before the first that begins.
  *   - The time of day is UTC.
- *   - kernel_backend, kernel_file and tensor_range are empty; parameters of communication are not there.
+ *   - kernel_backend, kernel_file and tensor_range are empty.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,6 +29,7 @@
 
 #define FULL_IDS (UINT64_C(1) << 48)
 #define PROCESS_ID 1
+#define FIRST_ID (UINT64_C(1) << 16) /* there are never so many threads: identities.h would have no room */
 #define STRING_PART 8192
 
 struct trace {
@@ -36,7 +37,7 @@ struct trace {
     struct tp_arena *arena;
     const struct tp_cycle_report *report;
     struct tp_identities objects, threads;
-    uint64_t next_id;
+    uint64_t next_object, next_thread; /* ids */
     uint32_t *order; /* events of a segment by their end */
     size_t order_capacity;
 };
@@ -80,7 +81,7 @@ static void put_escaped(struct trace *trace, const char *text, size_t bytes)
 
 static uint64_t node_id(uint64_t index)
 {
-    return 2 * index + 2;
+    return FIRST_ID + 2 * index;
 }
 
 /* Values: four arrays over the same items. */
@@ -311,6 +312,16 @@ struct node {
     const struct tp_event_values *given, *returned;
 };
 
+static bool tell_of_communication(const struct tp_event_values *values)
+{
+    return values && values->count > 0 && values->flags & TP_VALUES_COMMS;
+}
+
+static uint32_t shown_values(const struct tp_event_values *values)
+{
+    return values ? values->count - tell_of_communication(values) : 0;
+}
+
 static void put_arrays(struct trace *trace, const char *name, const struct node *node, bool is_given)
 {
     static const char *const keys[] = {
@@ -324,7 +335,7 @@ static void put_arrays(struct trace *trace, const char *name, const struct node 
         if (values)
             cursor = (struct tp_input_cursor){values->items, values->items + values->words};
         put(trace, keys[array]);
-        for (uint32_t i = 0; values && i < values->count; i++) {
+        for (uint32_t i = 0; i < shown_values(values); i++) {
             if (i > 0)
                 put(trace, ",");
             struct place place = {node->begin, is_given, ANY_OUTPUT};
@@ -342,6 +353,88 @@ static void put_attribute(struct trace *trace, const char *name, const char *typ
     put(trace, "\", \"type\": \"");
     put(trace, type);
     put(trace, "\", \"value\": ");
+}
+
+static void pass_over(struct tp_input_cursor *cursor)
+{
+    struct tp_value value;
+    for (uint64_t left = 1; left > 0 && tp_value_next(cursor, &value); left--)
+        left += tp_value_elements(&value);
+}
+
+static void put_sizes(struct trace *trace, struct tp_input_cursor *cursor, uint32_t count)
+{
+    struct tp_value size;
+    put(trace, "[");
+    for (uint32_t i = 0; i < count && tp_value_next(cursor, &size); i++) {
+        if (i > 0)
+            put(trace, ", ");
+        put_i64(trace, size.integer);
+    }
+    put(trace, "]");
+}
+
+/* By c10::ScalarType (c10/core/ScalarType.h), as c10::toString() writes it. */
+static const char *const dtypes[] = {"Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double",
+                                     "ComplexHalf", "ComplexFloat", "ComplexDouble", "Bool", "QInt8", "QUInt8",
+                                     "QInt32", "BFloat16", "QUInt4x2", "QUInt2x4", "Bits1x8", "Bits2x4", "Bits4x2",
+                                     "Bits8", "Bits16", "Float8_e5m2", "Float8_e4m3fn", "Float8_e5m2fnuz",
+                                     "Float8_e4m3fnuz", "UInt16", "UInt32", "UInt64"};
+
+static void put_communication(struct trace *trace, const struct tp_event_values *values)
+{
+    static const struct {
+        const char *name, *type;
+    } attributes[TP_VALUES_COMMS_COUNT] = {
+        [TP_VALUES_COLLECTIVE] = {"collective_name", "string"},
+        [TP_VALUES_DTYPE] = {"dtype", "string"},
+        [TP_VALUES_IN_ELEMENTS] = {"in_msg_nelems", "uint64"},
+        [TP_VALUES_OUT_ELEMENTS] = {"out_msg_nelems", "uint64"},
+        [TP_VALUES_IN_SPLIT] = {"in_split_size", "string"},
+        [TP_VALUES_OUT_SPLIT] = {"out_split_size", "string"},
+        [TP_VALUES_RANK_START] = {"global_rank_start", "uint64"},
+        [TP_VALUES_RANK_STRIDE] = {"global_rank_stride", "uint64"},
+        [TP_VALUES_GROUP_NAME] = {"pg_name", "string"},
+        [TP_VALUES_GROUP_DESCRIPTION] = {"pg_desc", "string"},
+        [TP_VALUES_GROUP_SIZE] = {"pg_size", "uint64"},
+        [TP_VALUES_IS_ASYNC] = {"is_asynchronized_op", "string"}, /* and yet it is a number */
+    };
+    if (!tell_of_communication(values)) {
+        put(trace, ", \n  {\"name\": \"debug\", \"type\": \"string\", \"value\": \"missing comms info\"}");
+        return;
+    }
+    struct tp_input_cursor cursor = {values->items, values->items + values->words};
+    for (uint32_t i = 0; i < shown_values(values); i++)
+        pass_over(&cursor);
+    struct tp_value tuple, value;
+    if (!tp_value_next(&cursor, &tuple))
+        return;
+    for (uint32_t i = 0; i < TP_VALUES_COMMS_COUNT && i < tp_value_elements(&tuple); i++) {
+        if (!tp_value_next(&cursor, &value))
+            return;
+        put(trace, ", \n  {\"name\": \"");
+        put_attribute(trace, attributes[i].name, attributes[i].type);
+        if (attributes[i].type[0] != 's' || i == TP_VALUES_IS_ASYNC) {
+            put_i64(trace, value.integer);
+            put(trace, "}");
+            continue;
+        }
+        put(trace, "\"");
+        if (i == TP_VALUES_DTYPE)
+            put(trace, (uint64_t)value.integer < TP_COUNT(dtypes) ? dtypes[value.integer] : "UNKNOWN_SCALAR");
+        else if (value.kind == TP_VALUE_STRING)
+            put_escaped(trace, value.text, value.count);
+        else
+            put_sizes(trace, &cursor, tp_value_elements(&value));
+        put(trace, "\"}");
+    }
+}
+
+static bool communicates(const struct node *node)
+{
+    static const char name[] = "record_param_comms";
+    return node->name_bytes == sizeof name - 1 && memcmp(node->name, name, sizeof name - 1) == 0 &&
+           node->schema_bytes == 0;
 }
 
 static void write_node(struct trace *trace, const struct node *node)
@@ -378,7 +471,10 @@ static void write_node(struct trace *trace, const struct node *node)
         put_attribute(trace, empty[i], "string");
         put(trace, "\"");
     }
-    put(trace, "\"}]\n      }");
+    put(trace, "\"}");
+    if (communicates(node))
+        put_communication(trace, node->given);
+    put(trace, "]\n      }");
 }
 
 static void write_special(struct trace *trace, uint64_t id, const char *name, uint64_t thread)
@@ -396,7 +492,7 @@ static void write_special(struct trace *trace, uint64_t id, const char *name, ui
 /* The thread's node, which is written when the first of its operators is. 0: no memory. */
 static uint64_t thread_node(struct trace *trace, uint64_t thread)
 {
-    uint64_t next = trace->next_id, id = tp_identity_given(&trace->threads, TP_IDENTITY_TENSOR, thread, 0);
+    uint64_t next = trace->next_thread, id = tp_identity_given(&trace->threads, TP_IDENTITY_TENSOR, thread, 0);
     if (id == next) {
         write_special(trace, id, "[pytorch|profiler|execution_trace|thread]", thread);
         put(trace, ",");
@@ -487,9 +583,10 @@ static void *et_begin(const struct tp_cycle_report *report, const struct tp_writ
         .sink = file->sink,
         .arena = file->arena,
         .report = report,
-        .objects = {.arena = file->arena, .next_id = &trace->next_id},
-        .threads = {.arena = file->arena, .next_id = &trace->next_id},
-        .next_id = PROCESS_ID + 2,
+        .objects = {.arena = file->arena, .next_id = &trace->next_object},
+        .threads = {.arena = file->arena, .next_id = &trace->next_thread},
+        .next_object = FIRST_ID + 1,
+        .next_thread = PROCESS_ID + 1,
     };
     char time[64];
     put_time(time, sizeof time, report->window_begin_ns / 1000000000);

@@ -410,6 +410,7 @@ static int on_values(struct tp_model *model, struct tp_model_thread *thread, con
     values->words += (uint32_t)words;
     values->count = record->count;
     values->schema = record->schema;
+    values->flags = record->flags;
     if (record->flags & TP_VALUES_MORE)
         return 0;
     bool cut = record->flags & TP_VALUES_CUT;

@@ -65,6 +65,7 @@ enum tp_event_flag {
 struct tp_event_values {
     uint32_t schema; /* id of intern.h; 0: none */
     uint32_t count;  /* values: sound ones (values.h) */
+    uint32_t flags;  /* enum tp_values_flag */
     uint32_t words;
     uint32_t room; /* in words */
     uint64_t items[];

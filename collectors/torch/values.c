@@ -3,6 +3,7 @@
 #include "../../agent/log.h"
 #include "../../agent/ring.h"
 #include "abi.h"
+#include "comms.h"
 #include "schema.h"
 #include "tensor.h"
 
@@ -12,8 +13,11 @@
 bool tp_values_attach(struct tp_torch_abi *abi)
 {
     struct tp_error error = {0};
-    if (tp_torch_calibrate_values(abi, &error) == 0)
+    if (tp_torch_calibrate_values(abi, &error) == 0) {
+        if (!tp_comms_attach(abi->library))
+            tp_log(TP_LOG_INFO, "PyTorch %s: execution traces tell no parameters of communication", abi->version);
         return true;
+    }
     char line[400];
     tp_error_line(&error, line, sizeof line);
     tp_log(TP_LOG_WARN, "%s; they tell of no inputs and outputs", line);
@@ -101,10 +105,18 @@ static void put_tensor(struct values *values, const char *value)
         put_numbers(values, tensor.kept_strides, tensor.dimensions, flags & TP_INPUT_WIDE);
 }
 
-static void put_string(struct values *values, const char *value)
+static void put_int(struct values *values, int64_t value)
 {
-    const char *holder = tp_torch_pointer(value, 0), *text = tp_torch_pointer(holder, values->abi->values.held);
-    size_t bytes = tp_torch_u64(holder, (size_t)values->abi->values.held + 8);
+    if (value == (int32_t)value) {
+        put(values, tp_input_word(TP_VALUE_INT, 0, 0, 0, (uint32_t)value));
+    } else {
+        put(values, tp_input_word(TP_VALUE_INT, 0, 0, TP_INPUT_WIDE, 0));
+        put(values, (uint64_t)value);
+    }
+}
+
+static void put_text(struct values *values, const char *text, size_t bytes)
+{
     if (bytes > TP_VALUES_ITEMS_MAX * 8)
         bytes = TP_VALUES_ITEMS_MAX * 8; /* does not fit, and is cut */
     put(values, tp_input_word(TP_VALUE_STRING, 0, 0, 0, (uint32_t)bytes));
@@ -113,6 +125,13 @@ static void put_string(struct values *values, const char *value)
         memcpy(&word, text + i, bytes - i < 8 ? bytes - i : 8);
         put(values, word);
     }
+}
+
+static void put_string(struct values *values, const char *value)
+{
+    const char *holder = tp_torch_pointer(value, 0);
+    put_text(values, tp_torch_pointer(holder, values->abi->values.held),
+             tp_torch_u64(holder, (size_t)values->abi->values.held + 8));
 }
 
 static void put_value(struct values *values, const char *value, unsigned depth);
@@ -156,12 +175,7 @@ static void put_value(struct values *values, const char *value, unsigned depth)
         put(values, payload);
         return;
     case TP_VALUE_INT:
-        if ((int64_t)payload == (int32_t)payload) {
-            put(values, tp_input_word(TP_VALUE_INT, 0, 0, 0, (uint32_t)payload));
-        } else {
-            put(values, tp_input_word(TP_VALUE_INT, 0, 0, TP_INPUT_WIDE, 0));
-            put(values, payload);
-        }
+        put_int(values, (int64_t)payload);
         return;
     case TP_VALUE_BOOL:
         put(values, tp_input_word(TP_VALUE_BOOL, 0, 0, 0, (uint8_t)payload != 0));
@@ -187,14 +201,45 @@ static void put_value(struct values *values, const char *value, unsigned depth)
     }
 }
 
-static void put_all(struct values *values, struct tp_torch_values all)
+static void put_sizes(struct values *values, const int64_t *sizes, size_t count)
+{
+    put(values, tp_input_word(TP_VALUE_LIST, 0, 0, 0, (uint32_t)count));
+    for (size_t i = 0; i < count && !values->full && !values->lost; i++)
+        put_int(values, sizes[i]);
+}
+
+/* In the order of enum tp_values_comms. */
+static void put_comms(struct values *values, const struct tp_comms *comms)
+{
+    put(values, tp_input_word(TP_VALUE_TUPLE, 0, 0, 0, TP_VALUES_COMMS_COUNT));
+    put_text(values, comms->collective.text, comms->collective.bytes);
+    put_int(values, comms->type);
+    put_int(values, comms->in_elements);
+    put_int(values, comms->out_elements);
+    put_sizes(values, comms->in_split.sizes, comms->in_split.count);
+    put_sizes(values, comms->out_split.sizes, comms->out_split.count);
+    put_int(values, comms->rank_start);
+    put_int(values, comms->rank_stride);
+    put_text(values, comms->group_name.text, comms->group_name.bytes);
+    put_text(values, comms->group_description.text, comms->group_description.bytes);
+    put_int(values, comms->group_size);
+    put_int(values, comms->is_async);
+}
+
+/* comms: NULL, or what is told behind the values. */
+static void put_all(struct values *values, struct tp_torch_values all, const struct tp_comms *comms)
 {
     for (size_t i = 0; i < all.count && !values->full && !values->lost; i++) {
         put_value(values, all.at + i * TP_TORCH_VALUE_BYTES, 0);
         values->like.count += !values->full;
     }
+    if (comms)
+        put_comms(values, comms);
     if (values->full)
         values->like.flags |= TP_VALUES_CUT;
+    else if (comms)
+        values->like.flags |= TP_VALUES_COMMS;
+    values->like.count += comms && !values->full;
     if (!values->lost)
         flush(values, 0);
 }
@@ -222,7 +267,9 @@ void tp_values_given(const struct tp_torch_abi *abi, struct tp_thread *thread, c
         all = tp_torch_last(all, abi->values.input_count(record_function));
         values.like.schema = tp_schema_id(schema, abi->name(record_function), abi->overload_name(record_function));
     }
-    put_all(&values, all);
+    struct tp_comms comms;
+    bool communicates = !schema && tp_comms_is_name(abi->name(record_function)) && tp_comms_now(&comms);
+    put_all(&values, all, communicates ? &comms : NULL);
 }
 
 void tp_values_returned(const struct tp_torch_abi *abi, struct tp_thread *thread, const void *record_function,
@@ -231,5 +278,5 @@ void tp_values_returned(const struct tp_torch_abi *abi, struct tp_thread *thread
     struct values values;
     begin(&values, abi, thread, record_function, time);
     values.like.flags = TP_VALUES_OUTPUTS;
-    put_all(&values, tp_torch_outputs(&abi->values, record_function));
+    put_all(&values, tp_torch_outputs(&abi->values, record_function), NULL);
 }

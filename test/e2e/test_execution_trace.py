@@ -6,12 +6,17 @@ gives an address that is used again the old id, and ours have one of torch's eac
 docs/differences.md."""
 import gzip
 import json
+import pathlib
 import re
+import subprocess
+import tempfile
+import time
 
 import pytest
 
-from conftest import BUILD, LIBRARY
+from conftest import BUILD, COMMAND, LIBRARY
 from conftest import PROGRAMS as FOLDER
+from conftest import have_compiler
 from test_same_run import PROGRAMS
 from traces import unique
 
@@ -92,6 +97,10 @@ def pair(request, run_once):
 
 def matched(torch, ours):
     assert len(torch.operators) > 100
+    return matched_any(torch, ours)
+
+
+def matched_any(torch, ours):
     assert [node["name"] for record, node in torch.by_record.items() if record not in ours.by_record] == []
     return [(node, ours.by_record[record]) for record, node in torch.by_record.items()]
 
@@ -357,6 +366,348 @@ def test_what_rows_cover(rows):
     assert {-2 ** 63, 2 ** 31} <= {value for value in values if isinstance(value, int)}
     assert "Tensor(nullptr (uninitialized))" in kinds
     assert max(len(value) for value in values if isinstance(value, list)) > 60
+
+
+# What differs, each as often as the program does it. docs/differences.md has the list.
+DIFFERENCES = """
+import os, threading, torch
+from torch.profiler import ExecutionTraceObserver, record_function
+observer = ExecutionTraceObserver().register_callback(os.environ["OBSERVED"])
+observer.start()
+x = torch.ones(3)
+for number in range(2):
+    with record_function(f'a "quoted"\\n{number}'):
+        x + 1
+for number in range(3):
+    with record_function(f"argument {number}", f"é€{number}"):
+        x + 1
+for number in range(4):
+    try:
+        torch.mm(x, x)
+    except RuntimeError:
+        pass
+    torch.neg(x)
+still_open = record_function("still open")
+still_open.__enter__()
+torch.sqrt(x)
+observer.stop()
+observer.unregister_callback()
+handle = torch.ops.profiler._record_function_enter_new("across threads", None)
+torch.sin(x)
+def end():
+    torch.ops.profiler._record_function_exit(handle)
+    torch.cos(x)
+other = threading.Thread(target=end)
+other.start()
+other.join()
+for layout in (torch.sparse_csr, torch.sparse_csc):
+    torch.eye(3).to_sparse(layout=layout).clone()
+"""
+
+
+@pytest.fixture(scope="module", params=["interpose", "callback"])
+def differences(request, run_once):
+    observed = run_once.root / f"differences.{request.param}.json"
+    result = run_once(DIFFERENCES, OBSERVED=observed, TPROF_SCHEDULE="always", TPROF_HOOK=request.param, TZ="Asia/Tokyo",
+                      TPROF_ON_TRACE_READY="execution_trace", TPROF_USE_GZIP=0)
+    assert result.status == 0, result.stderr
+    (file,) = result.files(".et.json")
+    return observed.read_text(), ExecutionTrace(file)
+
+
+def named(trace, pattern):
+    return [node for node in trace.operators if re.fullmatch(pattern, node["name"], re.S)]
+
+
+def test_names_are_escaped(differences):
+    torch, ours = differences
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(torch)
+    assert torch.count('"name": "a "quoted"\n') == 2
+    assert [node["name"] for node in named(ours, "a .*")] == [f'a "quoted"\n{number}' for number in range(2)]
+
+
+def test_texts_are_utf8(differences):
+    torch, ours = differences
+    assert torch.count("\\uffffffc3\\uffffffa9\\uffffffe2\\uffffff82\\uffffffac") == 3
+    assert [node["inputs"]["values"] for node in named(ours, "argument .")] == [[f"é€{number}"] for number in range(3)]
+
+
+def test_what_threw_has_a_node(differences):
+    """And what follows it has its thread for a parent; torch's parent is what threw, which has no node."""
+    torch, ours = differences
+    assert torch.count('"name": "aten::mm"') == 0
+    threw, after = named(ours, "aten::mm"), named(ours, "aten::neg")
+    assert len(threw) == len(after) == 4
+    assert all(node["outputs"]["values"] == [] and len(node["inputs"]["values"]) == 2 for node in threw)
+    thread = ours.special("thread")[0]["id"]
+    assert {node["ctrl_deps"] for node in threw + after} == {thread}
+    nodes = set(re.findall(r'"id": (\d+)', torch))
+    parents = re.findall(r'"name": "aten::neg", "ctrl_deps": (\d+)', torch)
+    assert len(parents) == 4 and not nodes & set(parents)
+
+
+def test_what_is_open_at_the_end_has_a_node(differences):
+    torch, ours = differences
+    assert torch.count('"name": "still open"') == 0
+    (still_open,), (within,) = named(ours, "still open"), named(ours, "aten::sqrt")
+    assert within["ctrl_deps"] == still_open["id"] and still_open["outputs"]["values"] == []
+
+
+def test_what_ends_on_another_thread(differences):
+    _, ours = differences
+    (across,), (within,), (after,) = (named(ours, name) for name in ("across threads", "aten::sin", "aten::cos"))
+    threads = {node["attributes"]["tid"]: node["id"] for node in ours.special("thread")}
+    assert len(threads) == 2
+    assert across["ctrl_deps"] == threads[across["attributes"]["tid"]]
+    assert within["ctrl_deps"] == across["id"]
+    assert after["ctrl_deps"] == threads[after["attributes"]["tid"]] and after["attributes"]["tid"] != across["attributes"]["tid"]
+
+
+def test_compressed_sparse_tensors(differences):
+    _, ours = differences
+    clones = [node for node in named(ours, "aten::clone") if node["inputs"]["shapes"][0] == [3, 3]
+              and node["inputs"]["values"][0][1:] == [0, 0, 0, 0, ""]]
+    assert len(clones) == 2
+
+
+def test_the_time_is_utc(differences):
+    torch, ours = differences
+
+    def seconds(text):
+        return time.mktime(time.strptime(text, "%Y-%m-%d %H:%M:%S"))
+    local = seconds(re.search(r'"time": "([^"]*)"', torch)[1])
+    assert 8.9 < (local - seconds(ours.json["time"])) / 3600 < 9.1
+
+
+DTYPES = {"float": "float32", "double": "float64", "long int": "int64", "int": "int32", "bool": "bool", "c10::Half": "float16",
+          "c10::BFloat16": "bfloat16", "unsigned char": "uint8"}
+
+
+class Replay:
+    """Runs operators anew, by what a trace says alone: schemas, inputs, and one memory for each id of a storage."""
+
+    def __init__(self, torch):
+        self.torch, self.storages, self.given = torch, {}, set()
+
+    def tensor(self, value, kind, shape, strides):
+        dtype = getattr(self.torch, DTYPES[kind[len("Tensor("):-1]])
+        _, storage, offset, elements_in, item, device = value
+        assert (item, device) == (dtype.itemsize, "cpu")
+        last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides)) if elements_in else 0
+        if elements_in:  # what has none may get its memory from the operator
+            self.given.add(storage)
+        memory = self.storages.setdefault(storage, self.torch.zeros(0, dtype=self.torch.uint8).untyped_storage())
+        if memory.nbytes() < (last + 1) * item:
+            memory.resize_((last + 1) * item)
+            self.torch.empty(0, dtype=self.torch.uint8).set_(memory, 0, [memory.nbytes()], [1]).zero_()
+        return self.torch.empty(0, dtype=dtype).set_(memory, offset, shape, strides)
+
+    def value(self, value, kind, shape, strides):
+        if kind.startswith("GenericList["):
+            return list(map(self.value, value, elements(kind), shape, strides))
+        if kind.startswith("Tensor(") and "nullptr" not in kind:
+            return self.tensor(value, kind, shape, strides)
+        makes = {"Double": float, "Device": self.torch.device, "Int": int, "Bool": bool, "String": str}
+        return makes.get(kind, lambda _: None)(value)
+
+    def arguments(self, node):
+        return [self.value(*each) for each in zip(*(node["inputs"][array] for array in ("values", "types", "shapes", "strides")))]
+
+    def check(self, node):
+        """The same sizes, strides and types come out, and what shares memory with an input does so again."""
+        names, overload = re.match(r"([\w:]+)\.?(\w*)\(", node["attributes"]["op_schema"]).groups()
+        space, name = names.split("::")
+        operator = getattr(getattr(getattr(self.torch.ops, space), name), overload or "default")
+        self.given.clear()
+        given = self.arguments(node)
+        schema = operator._schema.arguments
+        assert len(given) == len(schema), node
+        plain = [value for value, argument in zip(given, schema) if not argument.kwarg_only]
+        named = {argument.name: value for value, argument in zip(given, schema) if argument.kwarg_only}
+        results = operator(*plain, **named)
+        results = [] if results is None else list(results) if isinstance(results, tuple) else [results]
+        assert len(results) == len(node["outputs"]["values"]), node
+        for result, *told in zip(results, *(node["outputs"][array] for array in ("values", "types", "shapes", "strides"))):
+            self.compare(node, result, *told)
+
+    def compare(self, node, result, value, kind, shape, strides):
+        if isinstance(result, list):
+            for each in zip(result, value, elements(kind), shape, strides):
+                self.compare(node, *each)
+        elif "nullptr" in kind:
+            assert result is None, node
+        elif kind.startswith("Tensor("):
+            assert (list(result.shape), list(result.stride()), result.storage_offset(), result.numel()) == \
+                (shape, strides, value[2], value[3]), node
+            where = result.untyped_storage().data_ptr()
+            shared = {storage for storage in self.given if where and self.storages[storage].data_ptr() == where}
+            assert shared == {value[1]} & self.given, node
+        else:
+            assert type(result).__name__.lower() in (kind.lower(), "float" if kind == "Double" else ""), node
+
+
+@pytest.mark.parametrize("name", ["mlp_adam", "conv_batchnorm", "transformer"])
+def test_operators_can_be_run_again(run, name):
+    torch = pytest.importorskip("torch")
+    result = run(name, TPROF_SCHEDULE="wait=1,warmup=1,active=1,repeat=1", TPROF_ON_TRACE_READY="execution_trace")
+    replay, done = Replay(torch), 0
+    with torch.no_grad():
+        for node in ExecutionTrace(*result.files(".et.json.gz")).operators:
+            if node["attributes"]["op_schema"].startswith("aten::"):
+                replay.check(node)
+                done += 1
+    assert done > 50
+
+
+@pytest.mark.parametrize("way", ["interpose", "callback"])
+def test_alone_as_under_torch(run, tmp_path, way):
+    """No observer but ours: as torch's of another run, but for ids."""
+    under = run("embeddings", WINDOW_EXECUTION_TRACE=tmp_path / "torch.json")
+    assert under.status == 0, under.stderr
+    alone = run("embeddings", TPROF_SCHEDULE="always", TPROF_HOOK=way, TPROF_ON_TRACE_READY="execution_trace")
+    (file,) = alone.files(".et.json.gz")
+    torch, ours = ExecutionTrace(tmp_path / "torch.json"), ExecutionTrace(file)
+
+    def shapes(node):
+        kinds = node["inputs"]["types"]
+        plain = [value for value, kind in zip(node["inputs"]["values"], kinds) if "Tensor" not in kind]
+        return (node["name"], plain, *(node[side][array] for side in ("inputs", "outputs") for array in ARRAYS[1:]),
+                node["attributes"]["op_schema"], node["attributes"]["scope"])
+    theirs = [shapes(node) for node in torch.operators if node["attributes"]["tid"] == 1]
+    all_of_ours = [shapes(node) for node in ours.operators if node["attributes"]["tid"] == 1]
+    first = next(i for i in range(len(all_of_ours)) if all_of_ours[i:i + len(theirs)] == theirs)
+    assert first > 0 and len(theirs) > 100
+
+
+COMMUNICATION = """
+import ctypes, os, torch
+from torch.profiler import ExecutionTraceObserver
+library = ctypes.CDLL(os.environ["COMMUNICATION"])
+library.communicate_all()
+observer = ExecutionTraceObserver().register_callback(os.environ["OBSERVED"])
+observer.start()
+library.communicate_all()
+observer.stop()
+observer.unregister_callback()
+"""
+
+
+@pytest.fixture(scope="module")
+def communication(tmp_path_factory):
+    torch = pytest.importorskip("torch")
+    package = pathlib.Path(torch.__file__).parent
+    if not have_compiler() or not (package / "include/ATen/ATen.h").exists():
+        pytest.skip("no C++ compiler, or no headers of PyTorch")
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
+        pytest.skip("PyTorch before 2.13 says other things of communication")
+    library = tmp_path_factory.mktemp("communication") / "libcommunication.so"
+    subprocess.run([have_compiler(), "-std=c++20", "-O0", "-shared", "-fPIC", f"-I{package}/include",
+                    FOLDER / "cpp/comms.cpp", "-o", library, f"-L{package}/lib", "-ltorch_cpu", "-lc10"], check=True)
+    return library
+
+
+@pytest.mark.parametrize("way", ["interpose", "callback"])
+def test_communication(run, tmp_path, communication, way):
+    """Attributes in torch's order, with torch's types, in nodes that torch observes with us and in those that we alone do."""
+    result = run(COMMUNICATION, COMMUNICATION=communication, OBSERVED=tmp_path / "torch.json", TPROF_SCHEDULE="always",
+                 TPROF_HOOK=way, TPROF_ON_TRACE_READY="execution_trace")
+    assert result.status == 0, result.stderr
+    # torch writes the group's description byte by byte, too.
+    (tmp_path / "torch.json").write_bytes((tmp_path / "torch.json").read_bytes().replace(rb"\uffffffc3\uffffffa9", "é".encode()))
+    torch, ours = ExecutionTrace(tmp_path / "torch.json"), ExecutionTrace(*result.files(".et.json.gz"))
+    theirs, all_of_ours = named(torch, "record_param_comms"), named(ours, "record_param_comms")
+    assert len(theirs) == 4 and len(all_of_ours) == 8
+    compare_values(matched_any(torch, ours))
+
+    def attributes(node):
+        return [(a["name"], a["type"], a["value"]) for a in node["attrs"]]
+    for a in theirs:
+        assert attributes(a) == attributes(ours.by_record[torch.record(a)])
+    for a, b in zip(all_of_ours[:4], all_of_ours[4:]):
+        assert attributes(a)[6:] == attributes(b)[6:]
+    assert [len(node["attrs"]) for node in theirs] == [22, 22, 22, 11]
+
+
+THREADS = """
+import os, signal, threading, time, torch
+from torch.profiler import record_function
+def work():
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        with record_function("outer"):
+            for _ in range(20):
+                with record_function("inner"):
+                    x = torch.ones(4, requires_grad=True)
+                    (x * x).sum().backward()
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads:
+    thread.start()
+work()
+for thread in threads:
+    thread.join()
+"""
+
+
+def check_closed(trace):
+    """Each parent is there, and has a smaller id; each thread has one node."""
+    assert len(trace.by_id) == len(trace.nodes)
+    for node in trace.nodes:
+        above = trace.by_id[node["ctrl_deps"]]
+        assert above["id"] < node["id"] or node["id"] == 1
+        assert above["id"] == 1 or above["attributes"]["tid"] == node["attributes"]["tid"]
+        assert node["attributes"]["fw_parent"] in trace.by_id or node["attributes"]["fw_tid"] == 0
+    threads = [node["attributes"]["tid"] for node in trace.special("thread")]
+    assert sorted(threads) == sorted({node["attributes"]["tid"] for node in trace.operators})
+
+
+def test_the_graph_is_closed(run):
+    """Windows that begin and end inside nested operators of four threads."""
+    result = run(THREADS, TPROF_STEP="every:100ms", TPROF_SCHEDULE="wait=1,warmup=1,active=1,repeat=0",
+                 TPROF_ON_TRACE_READY="execution_trace")
+    assert (result.status, result.lines) == (0, []), result.stderr
+    traces = [ExecutionTrace(file) for file in result.files(".et.json.gz")]
+    assert len(traces) > 2
+    for trace in traces:
+        check_closed(trace)
+    assert sum(len(trace.special("thread")) == 4 for trace in traces) > 1
+
+
+ENDINGS = {
+    "returns": ("", 0),
+    "raises": ("raise SystemExit(3)", 3),
+    "exits": ("os._exit(4)", 4),
+    "sigterm": ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -15),
+    "forks": ("os.fork() or os._exit(5)", 0),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_end_in_the_middle(run, ending):
+    """Of a range, while there are operators of which nothing is written yet."""
+    statement, status = ENDINGS[ending]
+    result = run("import os, signal, time, torch\nfrom torch.profiler import record_function\n"
+                 "for i in range(50): torch.ones(3) + i\n"
+                 f"with record_function('middle'):\n    torch.ones(3)\n    {statement or 'pass'}\n",
+                 TPROF_SCHEDULE="always", TPROF_ON_TRACE_READY="execution_trace")
+    assert result.status == status, result.stderr
+    (file,) = result.files(".et.json.gz")
+    trace = ExecutionTrace(file)
+    check_closed(trace)
+    (middle,) = named(trace, "middle")
+    assert [node["name"] for node in trace.operators if node["ctrl_deps"] == middle["id"]] == ["aten::ones"]
+
+
+def test_a_process_that_is_killed(run, tmp_path):
+    """`tprof recover` writes the same nodes."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="tprof-test-") as spools:
+        settings = dict(TPROF_SCHEDULE="always", TPROF_ON_TRACE_READY="execution_trace", TPROF_SPOOL_DIR=spools)
+        whole = run(PROGRAM, **settings)
+        killed = run(PROGRAM + "import os, signal; os.kill(os.getpid(), signal.SIGKILL)\n", **settings)
+        assert killed.status == -9 and killed.files(".et.json.gz") == []
+        subprocess.run([COMMAND, "recover", spools], check=True, capture_output=True)
+    names = [[node["name"] for node in ExecutionTrace(*result.files(".et.json.gz")).operators] for result in (whole, killed)]
+    assert names[0] == names[1] and len(names[0]) > 100
 
 
 PROGRAM = """

@@ -190,12 +190,13 @@ START_TEST(tensors)
     event->returned = values_of(words, 5, 1);
     write_trace();
     check_array(1, "inputs", "values",
-                "[[5,7,0,6,4,\"cpu\"],[9,7,11,6,8,\"cuda:3\"],[11,0,0,0,0,\"\"],[13,0,0,0,0,\"\"]]");
+                "[[65537,65539,0,6,4,\"cpu\"],[65541,65539,11,6,8,\"cuda:3\"],[65543,0,0,0,0,\"\"],"
+                "[65545,0,0,0,0,\"\"]]");
     check_array(1, "inputs", "shapes", "[[2,3],[2,3],[],[4]]");
     check_array(1, "inputs", "strides", "[[3,1],[1,2],[],[1]]");
     check_array(1, "inputs", "types", "[\"Tensor(float)\",\"Tensor(double)\",\"Tensor(nullptr (uninitialized))\","
                                       "\"Tensor(c10::BFloat16)\"]");
-    check_array(1, "outputs", "values", "[[5,7,0,6,4,\"cpu\"]]");
+    check_array(1, "outputs", "values", "[[65537,65539,0,6,4,\"cpu\"]]");
 }
 END_TEST
 
@@ -292,6 +293,47 @@ START_TEST(other_values)
 }
 END_TEST
 
+/* What stands behind the values is told as attributes; without it that it is missing. */
+START_TEST(communication)
+{
+    const uint64_t words[] = {
+        tp_input_word(TP_VALUE_LIST, 0, 0, 0, 1), tp_input_word(TP_VALUE_INT, 0, 0, 0, 9),
+        tp_input_word(TP_VALUE_TUPLE, 0, 0, 0, TP_VALUES_COMMS_COUNT),
+        tp_input_word(TP_VALUE_STRING, 0, 0, 0, 3), 0x627561,
+        tp_input_word(TP_VALUE_INT, 0, 0, 0, 15),
+        tp_input_word(TP_VALUE_INT, 0, 0, TP_INPUT_WIDE, 0), UINT64_C(1) << 40,
+        tp_input_word(TP_VALUE_INT, 0, 0, 0, 4),
+        tp_input_word(TP_VALUE_LIST, 0, 0, 0, 2), tp_input_word(TP_VALUE_INT, 0, 0, 0, 1),
+        tp_input_word(TP_VALUE_INT, 0, 0, 0, 2),
+        tp_input_word(TP_VALUE_LIST, 0, 0, 0, 0),
+        tp_input_word(TP_VALUE_INT, 0, 0, 0, 5), tp_input_word(TP_VALUE_INT, 0, 0, 0, 6),
+        tp_input_word(TP_VALUE_STRING, 0, 0, 0, 1), '"', tp_input_word(TP_VALUE_STRING, 0, 0, 0, 0),
+        tp_input_word(TP_VALUE_INT, 0, 0, 0, 8), tp_input_word(TP_VALUE_INT, 0, 0, 0, 1),
+    };
+    struct tp_event_values *values = (struct tp_event_values *)values_of(words, TP_COUNT(words), 2);
+    values->flags = TP_VALUES_COMMS;
+    feed_range(&feed, &trainer, "record_param_comms", BEGIN + 10, BEGIN + 20)->given = values;
+    feed_range(&feed, &trainer, "record_param_comms", BEGIN + 30, BEGIN + 40)->given = values_of(words, 2, 1);
+    write_trace();
+    check_array(1, "inputs", "values", "[[9]]");
+    check_array(1, "inputs", "types", "[\"GenericList[Int]\"]");
+    static const struct {
+        const char *name, *shown;
+    } expected[] = {{"collective_name", "\"aub\""}, {"dtype", "\"BFloat16\""},  {"in_msg_nelems", "1099511627776"},
+                    {"out_msg_nelems", "4"},        {"in_split_size", "\"[1, 2]\""}, {"out_split_size", "\"[]\""},
+                    {"global_rank_start", "5"},     {"global_rank_stride", "6"},    {"pg_name", "\"\\\"\""},
+                    {"pg_desc", "\"\""},            {"pg_size", "8"},               {"is_asynchronized_op", "1"}};
+    for (size_t i = 0; i < TP_COUNT(expected); i++) {
+        char *shown = json_dumps(attribute(1, expected[i].name), JSON_ENCODE_ANY);
+        ck_assert_str_eq(shown, expected[i].shown);
+        free(shown);
+    }
+    ck_assert_uint_eq(json_array_size(json_object_get(node(1), "attrs")), 10 + TP_VALUES_COMMS_COUNT);
+    ck_assert_str_eq(json_string_value(attribute(2, "debug")), "missing comms info");
+    check_array(2, "inputs", "values", "[[9]]");
+}
+END_TEST
+
 /* A long string is cut nowhere inside a character, wherever its parts begin. */
 START_TEST(a_long_string)
 {
@@ -365,6 +407,7 @@ Suite *execution_trace_suite(void)
     tcase_add_test(tcase, tensors);
     tcase_add_loop_test(tcase, new_at_an_old_address, 0, (int)TP_COUNT(outputs));
     tcase_add_test(tcase, other_values);
+    tcase_add_test(tcase, communication);
     tcase_add_loop_test(tcase, a_long_string, 0, 3);
     tcase_add_test(tcase, more_tensors_than_the_table_holds);
     suite_add_tcase(suite, tcase);
