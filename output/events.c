@@ -236,7 +236,7 @@ static int events_end(void *state, const struct tp_model_counts *counts)
     tp_json_close_array(json);
     tp_json_u64_member(json, "count", events->written);
     tp_json_u64_member(json, "kept", counts->kept);
-    tp_json_u64_member(json, "lost", counts->lost + report->lost_before);
+    tp_json_u64_member(json, "lost", counts->lost + counts->unwritten + report->lost_before);
     tp_json_key(json, "partial");
     tp_json_bool(json, report->partial);
     if (report->partial_why)

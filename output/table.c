@@ -605,9 +605,12 @@ static int table_end(void *state, const struct tp_model_counts *counts)
     struct tp_text text;
     tp_text_init(&text, table->arena, TEXT_LIMIT);
     const struct tp_settings *settings = table->report->settings;
+    if (table->report->is_cut && tp_averages_count(table->report->averages) == 0)
+        tp_text_format(&text, "%s\n", table->report->partial_why);
     int status =
         tp_table_render(&text, table->report->averages,
                         &(struct tp_table_options){
+                            .header = table->report->is_cut ? table->report->partial_why : NULL,
                             .sort_by = settings->sort_by, .row_limit = settings->row_limit, .flops = settings->with_flops});
     if (status < 0)
         return status;

@@ -37,6 +37,7 @@ struct tp_cycle_report {
     bool steps_by_program;   /* the program's own ProfilerStep ranges are in the events: none are to be added */
     bool partial;            /* the program ended before the schedule did */
     const char *partial_why; /* one clause, or NULL */
+    bool is_cut;             /* partial, and not all that was recorded is written */
     uint64_t lost_before;    /* begins in the window whose blocks were let go before the model saw them */
     const char *trace_id;    /* may be empty */
     const char *trace_name;  /* final path, for traceName */
