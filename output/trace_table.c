@@ -1178,7 +1178,7 @@ static bool same_name(const struct tp_trace_table *table, uint32_t a, uint32_t b
     const struct tp_average *x = tp_averages_row(table->labels, a), *y = tp_averages_row(table->labels, b);
     return a == b || (is_step(x) && is_step(y)) ||
            (x->name_hash == y->name_hash && x->name_bytes == y->name_bytes &&
-                      memcmp(x->name, y->name, x->name_bytes) == 0);
+            memcmp(x->name, y->name, x->name_bytes) == 0);
 }
 
 /* The innermost one is over: no later event lies inside it. */
