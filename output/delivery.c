@@ -54,6 +54,7 @@ struct tp_delivery {
     uint64_t told[4]; /* a bit an errno: causes of failure that a line was said about */
     size_t held_most;
     bool opened; /* a file of a process that died */
+    char events_path[TP_FOLDER_PATH]; /* of the newest events.json; empty: none */
 };
 
 struct folder {
@@ -381,6 +382,8 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
                                      .lost_before = lost,
                                      .trace_id = trace_id,
                                      .dropped_end_ns = begin > cycle->begin ? tp_clock_ns(&source.map, begin) : 0};
+    if (settings->acc_events && run->events_path[0])
+        report.earlier_events = run->events_path;
     if (settings->outputs & 1u << TP_OUTPUT_EVENTS)
         report.lineage = find_lineage(run, cycle, begin, deadline_ns, &report, arena);
     struct writing writing = {.run = run, .deadline_ns = deadline_ns, .averages = tp_averages_begin(&report, arena)};
@@ -461,6 +464,8 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
         } else {
             run->totals.files++;
             cycle->written |= output->bit;
+            if (output->writer == &tp_events_writer)
+                snprintf(run->events_path, sizeof run->events_path, "%s", output->file->path);
         }
         tp_file_close(output->folder.descriptor, &output->folder.id);
     }

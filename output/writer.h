@@ -44,6 +44,7 @@ struct tp_cycle_report {
     /* What tables are of: the cycle, or with acc_events all cycles so far. There in end alone; NULL: no memory. */
     const struct tp_averages *averages;
     struct tp_lineage *lineage; /* where events are written; NULL: no memory */
+    const char *earlier_events; /* the events.json of the cycle before, with acc_events; NULL: none */
     uint64_t dropped_end_ns; /* when lost_before > 0: events before this time are not complete; else 0 */
 };
 
