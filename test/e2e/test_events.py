@@ -31,7 +31,35 @@ with record_function("whole"):
 # Steps that the program marks itself: then none are added.
 OWN_STEPS = AROUND.replace("sgd.zero_grad()", "\n                with record_function(f'ProfilerStep#{i}'):\n"
                                               "                    sgd.zero_grad()")
-TEXTS = {"around": AROUND, "own steps": OWN_STEPS}
+# Ranges that are open longer than a segment of events.
+LONG = """
+import torch
+from torch.profiler import record_function
+a = torch.ones(2)
+def many():
+    for i in range(6000):
+        torch.neg(a, out=a)
+with record_function("long"):
+    with record_function("long"):
+        with record_function("long"):
+            many()
+            torch.ones(2).cos_()._version
+        a._version
+    a._version
+with record_function("long"):
+    many()
+    with record_function("long"):
+        many()
+        torch.sin(a)
+with record_function("long"):
+    with record_function("long"):
+        many()
+    torch.cos(a)
+with record_function("long"):
+    with record_function("other"), record_function("other"):
+        many()
+"""
+TEXTS = {"around": AROUND, "own steps": OWN_STEPS, "long": LONG}
 
 
 def read(file):
@@ -86,7 +114,9 @@ def test_as_torchs_event_list(run, program, shapes):
         ours, theirs = as_we_wrote_them(written["events"]), as_torch_sees_them(trace)
         assert written["count"] == len(ours) and written["base_ns"] == Trace(trace).base
         assert ours == theirs
-        if program in TEXTS and shapes:
+        if program == "long":
+            assert [sorted(e["name"] for e in written["events"]).count(name) for name in ("long", "other")] == [6, 1]
+        elif program in TEXTS and shapes:
             names = {e["id"]: e["name"] for e in written["events"]}
             assert list(names.values()).count("same") == 6 and "aten::_version" not in names.values()
             assert {e["trace_name"] for e in written["events"] if e["name"] == "ProfilerStep*"} > {"ProfilerStep#0", "ProfilerStep#1"}
