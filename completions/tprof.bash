@@ -2,7 +2,7 @@
 
 _tprof() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
-    local commands='run summary table check recover doctor'
+    local commands='run summary table events check recover doctor'
     local options='--help
         --enabled --config --strict --activities --schedule --step
         --on-trace-ready --dir --spool-dir --children --worker-name --use-gzip
@@ -29,6 +29,12 @@ _tprof() {
         *) COMPREPLY=($(compgen -W '--sort-by --row-limit --group-by --top-level-events-only
             --include-python-functions --flops --time-unit --header --max-name-column-width --max-shapes-column-width
             --max-src-column-width --json --help' -- "$word") $(compgen -f -- "$word")) ;;
+        esac
+        return ;;
+    events)
+        case $before in
+        --flops) COMPREPLY=($(compgen -W 'torch extended none' -- "$word")) ;;
+        *) COMPREPLY=($(compgen -W '--json --flops --help' -- "$word") $(compgen -f -- "$word")) ;;
         esac
         return ;;
     check) COMPREPLY=($(compgen -W '--json --help' -- "$word") $(compgen -f -- "$word")); return ;;

@@ -504,6 +504,7 @@ static int chrome_end(void *state, const struct tp_model_counts *counts)
         return status;
     write_loss(chrome, report->lost_before, " before this", report->dropped_end_ns);
     write_loss(chrome, counts->lost, "", report->window_end_ns);
+    write_loss(chrome, counts->unwritten, " behind this", chrome->first_ns == UINT64_MAX ? chrome->begin_ns : chrome->last_ns);
     write_closing(chrome);
     tp_json_close_array(&chrome->json);
     tp_chrome_write_tail(&chrome->json, report, counts, chrome->shown);

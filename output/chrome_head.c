@@ -262,7 +262,7 @@ void tp_chrome_write_tail(struct tp_json *json, const struct tp_cycle_report *re
     tp_json_text_member(json, "version", TP_VERSION);
     tp_json_u64_member(json, "cycle", report->cycle);
     tp_json_u64_member(json, "kept", counts->kept);
-    tp_json_u64_member(json, "lost", counts->lost + report->lost_before);
+    tp_json_u64_member(json, "lost", counts->lost + counts->unwritten + report->lost_before);
     tp_json_u64_member(json, "shown", shown);
     tp_json_u64_member(json, "unfinished", counts->unfinished);
     tp_json_u64_member(json, "names_cut", counts->names_cut);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../agent/descriptors.h"
@@ -54,6 +55,7 @@ struct tp_delivery {
     uint64_t told[4]; /* a bit an errno: causes of failure that a line was said about */
     size_t held_most;
     bool opened; /* a file of a process that died */
+    char events_path[TP_FOLDER_PATH]; /* of the newest events.json; empty: none */
 };
 
 struct folder {
@@ -75,6 +77,7 @@ struct output {
 
 struct writing {
     const struct tp_delivery *run;
+    uint64_t deadline_ns; /* of the monotonic clock; UINT64_MAX: none */
     struct output outputs[WRITERS];
     size_t count;
     struct tp_averages *averages;
@@ -199,11 +202,33 @@ static void fail(struct tp_delivery *run, struct tp_arena *keep, struct tp_repor
     run->totals.failures++;
 }
 
+static uint64_t monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t deadline(const struct tp_settings *settings)
+{
+    double seconds = settings->post_processing_timeout_s;
+    return seconds < 0 || seconds > 1e9 ? UINT64_MAX : monotonic_ns() + (uint64_t)(seconds * 1e9);
+}
+
+/* Why no more of the cycle is to be written; 0: it is. */
+static int halted(const struct tp_delivery *run, uint64_t deadline_ns)
+{
+    if (is_stopped(run))
+        return -ECANCELED;
+    return deadline_ns != UINT64_MAX && monotonic_ns() >= deadline_ns ? -ETIMEDOUT : 0;
+}
+
 static int segment(void *context, const struct tp_event *events, size_t count)
 {
     struct writing *writing = context;
-    if (is_stopped(writing->run))
-        return -ECANCELED;
+    int why = halted(writing->run, writing->deadline_ns);
+    if (why)
+        return why;
     if (writing->averages)
         tp_averages_segment(writing->averages, events, count);
     for (size_t i = 0; i < writing->count; i++) {
@@ -275,20 +300,22 @@ static const char *partial_why(const struct tp_delivery_process *process, const 
 struct tracing {
     const struct tp_delivery *run;
     struct tp_lineage *lineage;
+    uint64_t deadline_ns;
 };
 
 static int trace_segment(void *context, const struct tp_event *events, size_t count)
 {
     struct tracing *tracing = context;
-    return is_stopped(tracing->run) ? -ECANCELED : tp_lineage_segment(tracing->lineage, events, count);
+    int why = halted(tracing->run, tracing->deadline_ns);
+    return why ? why : tp_lineage_segment(tracing->lineage, events, count);
 }
 
 /* A run of its own over the cycle: what events of it are is known only when all are. NULL: no memory. */
 static struct tp_lineage *find_lineage(const struct tp_delivery *run, const struct tp_cycle *cycle, uint64_t begin,
-                                       const struct tp_cycle_report *report, struct tp_arena *arena)
+                                       uint64_t deadline_ns, const struct tp_cycle_report *report, struct tp_arena *arena)
 {
     struct tp_cycle_source source;
-    struct tracing tracing = {run, tp_lineage_new(report, arena)};
+    struct tracing tracing = {run, tp_lineage_new(report, arena), deadline_ns};
     if (!tracing.lineage ||
         tp_cycle_source_open(&source, run->process.log, run->process.names, cycle, arena) != 0)
         return NULL;
@@ -319,6 +346,7 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
 {
     const struct tp_delivery_process *process = &run->process;
     const struct tp_settings *settings = process->settings;
+    uint64_t deadline_ns = deadline(settings);
     struct tp_cycle_source source;
     if (tp_cycle_source_open(&source, process->log, process->names, cycle, arena) != 0) {
         run->totals.failures++;
@@ -355,9 +383,11 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
                                      .lost_before = lost,
                                      .trace_id = trace_id,
                                      .dropped_end_ns = begin > cycle->begin ? tp_clock_ns(&source.map, begin) : 0};
+    if (settings->acc_events && run->events_path[0])
+        report.earlier_events = run->events_path;
     if (settings->outputs & 1u << TP_OUTPUT_EVENTS)
-        report.lineage = find_lineage(run, cycle, begin, &report, arena);
-    struct writing writing = {.run = run, .averages = tp_averages_begin(&report, arena)};
+        report.lineage = find_lineage(run, cycle, begin, deadline_ns, &report, arena);
+    struct writing writing = {.run = run, .deadline_ns = deadline_ns, .averages = tp_averages_begin(&report, arena)};
     /* What the report at the end tells one by one is kept until then, and is bounded; the rest goes with this cycle. */
     bool is_told = run->cycle_count < MAX_CYCLES;
     struct tp_report_file *files = is_told ? tp_arena_alloc(&run->arena, WRITERS * sizeof *files) : NULL;
@@ -399,13 +429,17 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
                                        .segment = segment,
                                        .context = &writing};
     struct tp_model_counts counts;
-    bool is_whole = tp_model_run(&options, &counts) == 0;
-    if (!is_whole && !is_stopped(run)) {
-        tp_log(TP_LOG_WARN, "cycle %llu is not complete: out of memory (TPROF_BUFFER_MB)", (unsigned long long)cycle->number);
-        uint64_t all = tp_cycle_source_begins(&source, cycle, begin, cycle->end);
-        counts.lost = all > counts.kept ? all - counts.kept : 0;
-        report.partial = true;
-        report.partial_why = "there was no memory to write all of it (TPROF_BUFFER_MB)";
+    int halt = tp_model_run(&options, &counts);
+    if (halt < 0 && halt != -ECANCELED) {
+        uint64_t all = tp_cycle_source_begins(&source, cycle, begin, cycle->end), known = counts.kept + counts.lost;
+        counts.unwritten = all > known ? all - known : 0;
+        report.partial = report.is_cut = true;
+        report.partial_why = halt == -ETIMEDOUT
+                                 ? "post-processing timed out (TPROF_POST_PROCESSING_TIMEOUT_S); these are partial results"
+                                 : "there was no memory to write all of it (TPROF_BUFFER_MB)";
+        tp_log(TP_LOG_WARN, "cycle %llu is not complete: %s; %llu of %llu events are written",
+               (unsigned long long)cycle->number, report.partial_why, (unsigned long long)counts.kept,
+               (unsigned long long)all);
     }
     counts.lost += cycle->untold;
     report.averages = sum_up(run, writing.averages);
@@ -418,6 +452,7 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
             output->failed = -ECANCELED;
         output->report.partial = report.partial;
         output->report.partial_why = report.partial_why;
+        output->report.is_cut = report.is_cut;
         output->report.averages = report.averages;
         if (!output->failed)
             output->failed = output->writer->end(output->state, &counts);
@@ -430,6 +465,8 @@ static void write_cycle(struct tp_delivery *run, struct tp_cycle *cycle, struct 
         } else {
             run->totals.files++;
             cycle->written |= output->bit;
+            if (output->writer == &tp_events_writer)
+                snprintf(run->events_path, sizeof run->events_path, "%s", output->file->path);
         }
         tp_file_close(output->folder.descriptor, &output->folder.id);
     }
@@ -452,6 +489,7 @@ static void add_counts(struct tp_model_counts *sum, const struct tp_model_counts
 {
     sum->kept += counts->kept;
     sum->lost += counts->lost;
+    sum->unwritten += counts->unwritten;
     sum->unfinished += counts->unfinished;
     sum->names_cut += counts->names_cut;
     sum->inputs_cut += counts->inputs_cut;

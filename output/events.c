@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../agent/log.h"
 #include "averages.h"
 #include "chrome_head.h"
 #include "event_flops.h"
+#include "events_earlier.h"
 #include "families.h"
 #include "function_event.h"
 #include "inputs.h"
@@ -99,6 +101,8 @@ static struct tp_function_event place_of(const struct events *events, const stru
         .device = "CPU",
         .sequence = -1,
         .has_flops = events->report->settings->with_flops,
+        .has_cycle = events->report->settings->acc_events,
+        .cycle = events->report->cycle,
     };
 }
 
@@ -227,16 +231,32 @@ static void write_steps(struct events *events)
     }
 }
 
+/* Behind the cycle's own, as in torch. A file that is gone is told of, and its events are not there. */
+static int add_earlier(struct events *events)
+{
+    const char *path = events->report->earlier_events;
+    uint64_t before = events->written;
+    int failed = path ? tp_events_copy(path, events->sink, &events->written, events->pool.arena) : 0;
+    if (failed == 0 || events->written > before || failed == -ENOMEM)
+        return failed;
+    tp_log(TP_LOG_WARN, "%s: %s; the events of the cycles before are left out", path, strerror(-failed));
+    return 0;
+}
+
 static int events_end(void *state, const struct tp_model_counts *counts)
 {
     struct events *events = state;
     const struct tp_cycle_report *report = events->report;
     struct tp_json *json = &events->json;
     write_steps(events);
+    int failed = add_earlier(events);
+    if (failed < 0)
+        return failed;
+    tp_sink_put(events->sink, "\n", 1);
     tp_json_close_array(json);
     tp_json_u64_member(json, "count", events->written);
     tp_json_u64_member(json, "kept", counts->kept);
-    tp_json_u64_member(json, "lost", counts->lost + report->lost_before);
+    tp_json_u64_member(json, "lost", counts->lost + counts->unwritten + report->lost_before);
     tp_json_key(json, "partial");
     tp_json_bool(json, report->partial);
     if (report->partial_why)

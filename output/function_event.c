@@ -134,6 +134,10 @@ void tp_function_event_write(const struct tp_function_event *event, const struct
     at = tp_put_u64(at, event->id);
     at = TP_PUT(at, ",\"external_id\":");
     at = tp_put_u64(at, event->external_id);
+    if (event->has_cycle) {
+        at = TP_PUT(at, ",\"cycle\":");
+        at = tp_put_u64(at, event->cycle);
+    }
     at = TP_PUT(at, ",\"name\":");
     out->advance(out->context, (size_t)(at - begin));
     string(out, event->name, event->name_bytes);

@@ -9,6 +9,8 @@
 
 struct tp_function_event {
     uint64_t id; /* no other event of the file has it */
+    bool has_cycle;
+    uint64_t cycle;       /* of several in one file, whose ids are apart */
     uint64_t external_id; /* as in the trace; 0: none */
     const char *name; /* ProfilerStep*, where trace_name is ProfilerStep#1 */
     const char *trace_name; /* NULL: the same */

@@ -13,13 +13,15 @@
 struct tp_report_totals tp_report_totals(const struct tp_run_report *run)
 {
     const struct tp_model_counts *left_out = &run->left_out;
-    struct tp_report_totals totals = {left_out->kept,      left_out->lost,       run->left_out_lost_before, left_out->unfinished,
-                                      left_out->names_cut, left_out->inputs_cut, left_out->damaged};
+    struct tp_report_totals totals = {left_out->kept,      left_out->lost,       run->left_out_lost_before,
+                                      left_out->unwritten, left_out->unfinished, left_out->names_cut, left_out->inputs_cut,
+                                      left_out->damaged};
     for (size_t i = 0; i < run->cycle_count; i++) {
         const struct tp_report_cycle *cycle = &run->cycles[i];
         totals.kept += cycle->counts.kept;
         totals.lost_no_room += cycle->counts.lost;
         totals.lost_before += cycle->lost_before;
+        totals.unwritten += cycle->counts.unwritten;
         totals.unfinished += cycle->counts.unfinished;
         totals.names_cut += cycle->counts.names_cut;
         totals.inputs_cut += cycle->counts.inputs_cut;
@@ -165,8 +167,8 @@ static void put_steps(struct tp_text *text, const struct tp_run_report *run)
 static void put_loss(struct tp_text *text, const struct tp_run_report *run)
 {
     struct tp_report_totals totals = tp_report_totals(run);
-    uint64_t lost = totals.lost_no_room + totals.lost_before, all = totals.kept + lost;
-    char room[512];
+    uint64_t lost = totals.lost_no_room + totals.lost_before + totals.unwritten, all = totals.kept + lost;
+    char room[640];
     if (lost == 0) {
         snprintf(room, sizeof room, "lost: nothing; %llu operators and ranges are kept", (unsigned long long)all);
         put_wrapped(text, room, 6);
@@ -179,6 +181,9 @@ static void put_loss(struct tp_text *text, const struct tp_run_report *run)
             at += snprintf(room + at, sizeof room - (size_t)at,
                            "; %llu let go before they could be written, as the buffer was full (TPROF_BUFFER_MB=%llu)",
                            (unsigned long long)totals.lost_before, (unsigned long long)(run->cost.budget_bytes >> 20));
+        if (totals.unwritten)
+            at += snprintf(room + at, sizeof room - (size_t)at, "; %llu were not written, as a partial cycle's reason says",
+                           (unsigned long long)totals.unwritten);
         if (totals.lost_no_room)
             snprintf(room + at, sizeof room - (size_t)at,
                      "; %llu found no free room, as the background thread did not get the processor in time",

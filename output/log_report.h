@@ -73,7 +73,7 @@ struct tp_run_report {
 
 /* Sums over all cycles. */
 struct tp_report_totals {
-    uint64_t kept, lost_no_room, lost_before, unfinished, names_cut, inputs_cut, damaged;
+    uint64_t kept, lost_no_room, lost_before, unwritten, unfinished, names_cut, inputs_cut, damaged;
 };
 
 struct tp_report_totals tp_report_totals(const struct tp_run_report *run);

@@ -100,6 +100,7 @@ struct tp_event {
 struct tp_model_counts {
     uint64_t kept;       /* events delivered */
     uint64_t lost;       /* begins inside the window that found no room, as told by loss records */
+    uint64_t unwritten;  /* begins that were recorded, but not reached when memory or time ran out; for the caller to set */
     uint64_t unfinished; /* of the kept ones */
     uint64_t names_cut;  /* of the kept ones */
     uint64_t inputs_cut; /* of the kept ones; values likewise */

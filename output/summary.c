@@ -158,11 +158,12 @@ static void put_files(struct tp_json *json, const struct tp_report_file *files, 
 static void put_counts(struct tp_json *json, const struct tp_report_totals *totals)
 {
     tp_json_u64_member(json, "kept", totals->kept);
-    tp_json_u64_member(json, "lost", totals->lost_no_room + totals->lost_before);
+    tp_json_u64_member(json, "lost", totals->lost_no_room + totals->lost_before + totals->unwritten);
     tp_json_key(json, "lost_why");
     tp_json_open_object(json);
     tp_json_u64_member(json, "buffer_full", totals->lost_before);
     tp_json_u64_member(json, "no_room", totals->lost_no_room);
+    tp_json_u64_member(json, "not_written", totals->unwritten);
     tp_json_close_object(json);
     tp_json_u64_member(json, "unfinished", totals->unfinished);
     tp_json_u64_member(json, "names_cut", totals->names_cut);

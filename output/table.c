@@ -113,6 +113,42 @@ static int compare_texts(const char *a, size_t a_bytes, const char *b, size_t b_
     return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
 }
 
+/* The next bracket or number of a list's text; false at its end. */
+static bool next_token(const char **at, char *ret_bracket, int64_t *ret_number)
+{
+    *at += strspn(*at, ", ");
+    const char *c = *at;
+    *ret_bracket = *c == '[' || *c == ']' ? *c : 0;
+    if (*ret_bracket) {
+        *at = c + 1;
+        return true;
+    }
+    bool negative = *c == '-';
+    uint64_t value = 0;
+    for (c += negative; *c >= '0' && *c <= '9'; c++)
+        value = value * 10 + (uint64_t)(*c - '0');
+    *ret_number = (int64_t)(negative ? 0 - value : value);
+    bool any = c > *at + negative;
+    *at = c;
+    return any;
+}
+
+/* As Python compares lists: by the first numbers that differ; one that ends there comes first. */
+static int compare_lists(const char *a, const char *b)
+{
+    char a_bracket, b_bracket;
+    int64_t a_number = 0, b_number = 0;
+    while (next_token(&a, &a_bracket, &a_number)) {
+        if (!next_token(&b, &b_bracket, &b_number))
+            return 1;
+        if (a_bracket != b_bracket)
+            return a_bracket == ']' ? -1 : 1;
+        if (!a_bracket && a_number != b_number)
+            return compare_numbers(a_number, b_number);
+    }
+    return next_token(&b, &b_bracket, &b_number) ? -1 : 0;
+}
+
 static int compare(const struct tp_average *x, const struct tp_average *y, enum sort_key key)
 {
     switch (key) {
@@ -147,7 +183,7 @@ static int compare(const struct tp_average *x, const struct tp_average *y, enum 
     case SORT_ANNOTATION:
         return x->annotation - y->annotation;
     case SORT_SHAPES:
-        return compare_texts(x->shapes, x->shapes_bytes, y->shapes, y->shapes_bytes);
+        return compare_lists(x->shapes ? x->shapes : "", y->shapes ? y->shapes : "");
     case SORT_STACK:
         return compare_texts(x->stack, x->stack_bytes, y->stack, y->stack_bytes);
     case SORT_NONE:
@@ -605,9 +641,12 @@ static int table_end(void *state, const struct tp_model_counts *counts)
     struct tp_text text;
     tp_text_init(&text, table->arena, TEXT_LIMIT);
     const struct tp_settings *settings = table->report->settings;
+    if (table->report->is_cut && tp_averages_count(table->report->averages) == 0)
+        tp_text_format(&text, "%s\n", table->report->partial_why);
     int status =
         tp_table_render(&text, table->report->averages,
                         &(struct tp_table_options){
+                            .header = table->report->is_cut ? table->report->partial_why : NULL,
                             .sort_by = settings->sort_by, .row_limit = settings->row_limit, .flops = settings->with_flops});
     if (status < 0)
         return status;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "json.h"
 #include "spans.h"
 #include "strings.h"
 
@@ -11,6 +12,7 @@
 /* Of two events with equal times, torch has those of memory last. */
 #define SERIAL_MEMORY (UINT64_C(1) << 62)
 #define SERIAL_OUT_OF_MEMORY (UINT64_C(1) << 63)
+#define NUMBER_OF(serial) ((serial) & (SERIAL_MEMORY - 1)) /* of the event in the file */
 
 enum kind {
     KIND_OTHER, /* none of PyTorch's */
@@ -59,6 +61,7 @@ enum thread_class { CLASS_PROGRAM, CLASS_RUNTIME, CLASS_APART };
 struct thread {
     uint64_t key;
     bool async; /* holds ranges that do not nest (tprof's traces say so in its name) */
+    const char *tid; /* JSON */
 };
 
 /* What is looked up by the External id of an operator: the time of a kernel, or of all its kernels; its thread. */
@@ -92,6 +95,10 @@ struct frame {
     bool has_only;
     bool backward; /* it, or one around it */
     uint32_t backward_stack;
+    /* Of single events. */
+    bool merged; /* with the one around it */
+    struct tp_span span;
+    struct tp_ids inside;
 };
 
 struct forward {
@@ -151,6 +158,13 @@ struct tp_trace_table {
     struct binding bindings[BOUND];
     size_t binding_count;
     char *stack_text;
+    /* Single events. */
+    struct tp_spans *device_spans;
+    bool gives_events; /* the second time that the tree is built */
+    unsigned char *merged; /* by number in the file, a bit each */
+    uint64_t number_most;
+    uint32_t thread; /* of the spans that are read */
+    struct tp_ids_pool pool;
 };
 
 struct tp_trace_table *tp_trace_table_new(const struct tp_trace_table_options *options, struct tp_arena *arena)
@@ -168,6 +182,10 @@ struct tp_trace_table *tp_trace_table_new(const struct tp_trace_table_options *o
     table->spans = tp_spans_new(arena);
     table->allocations = tp_spans_new(arena);
     table->launches = tp_spans_new(arena);
+    table->device_spans = options->function ? tp_spans_new(arena) : NULL;
+    table->pool.arena = arena;
+    if (options->function && !table->device_spans)
+        return NULL;
     return table->shapes && table->labels && table->averages && table->stacks && table->spans && table->allocations &&
                    table->launches
                ? table
@@ -427,6 +445,22 @@ static int grow_threads(struct tp_trace_table *table)
     return 0;
 }
 
+/* As JSON; NULL: out of memory. */
+static const char *tid_of(struct tp_trace_table *table, const struct tp_trace_text *tid)
+{
+    if (!tid->there)
+        return "null";
+    if (!tid->is_string)
+        return tp_arena_copy(table->arena, tid->text, tid->kept);
+    char *text = tp_arena_alloc(table->arena, tid->kept * TP_JSON_ESCAPE_MAX + 3);
+    if (text) {
+        text[0] = '"';
+        size_t bytes = tp_json_escape(text + 1, tid->text, tid->kept);
+        text[1 + bytes] = '"';
+    }
+    return text;
+}
+
 /* Its number, or -ENOMEM. */
 static int64_t thread_of(struct tp_trace_table *table, const struct tp_trace_event *event, enum thread_class class)
 {
@@ -439,7 +473,10 @@ static int64_t thread_of(struct tp_trace_table *table, const struct tp_trace_eve
     while (table->thread_slots[at] && table->threads[table->thread_slots[at] - 1].key != key)
         at = (at + 1) & (table->thread_capacity * 2 - 1);
     if (!table->thread_slots[at]) {
-        table->threads[table->thread_count] = (struct thread){.key = key};
+        const char *tid = tid_of(table, &event->tid);
+        if (!tid)
+            return -ENOMEM;
+        table->threads[table->thread_count] = (struct thread){.key = key, .tid = tid};
         table->thread_slots[at] = (uint32_t)++table->thread_count;
     }
     return table->last_thread = table->thread_slots[at] - 1;
@@ -481,7 +518,7 @@ static int64_t label_of(struct tp_trace_table *table, const char *name, size_t b
 static int64_t label_of_event(struct tp_trace_table *table, const struct tp_trace_event *event, enum kind kind)
 {
     static const char step[] = "ProfilerStep#";
-    if (event->name.kept >= sizeof step - 1 && memcmp(event->name.text, step, sizeof step - 1) == 0)
+    if (!table->options.function && event->name.kept >= sizeof step - 1 && memcmp(event->name.text, step, sizeof step - 1) == 0)
         return label_of(table, "ProfilerStep*", strlen("ProfilerStep*"), kind);
     return label_of(table, event->name.text, event->name.kept, kind);
 }
@@ -551,6 +588,16 @@ static int64_t row_of_part(struct tp_trace_table *table, uint32_t label, uint32_
     return tp_averages_row_of(table->averages, &key);
 }
 
+static int keep_device_event(struct tp_trace_table *table, const struct tp_trace_event *event, uint32_t label,
+                             int64_t start, int64_t length)
+{
+    int64_t thread = thread_of(table, event, CLASS_PROGRAM);
+    struct tp_span span = {
+        .start_ns = start, .end_ns = start + length, .serial = event->number, .label = label, .id = table->arguments.id};
+    table->ran_on_device = true;
+    return thread < 0 ? -ENOMEM : tp_spans_add(table->device_spans, (uint32_t)thread, &span);
+}
+
 static int take_device_event(struct tp_trace_table *table, const struct tp_trace_event *event, enum kind kind)
 {
     int64_t start = event->ts_ns, length = event->dur_ns;
@@ -559,7 +606,10 @@ static int take_device_event(struct tp_trace_table *table, const struct tp_trace
         start++;
         length -= 2;
     }
-    int64_t label = label_of_event(table, event, kind), at = label < 0 ? label : row_of_part(table, (uint32_t)label, 0);
+    int64_t label = label_of_event(table, event, kind);
+    if (table->options.function && label >= 0)
+        return keep_device_event(table, event, (uint32_t)label, start, length);
+    int64_t at = label < 0 ? label : row_of_part(table, (uint32_t)label, 0);
     if (at < 0)
         return -ENOMEM;
     struct tp_average *row = tp_averages_at(table->averages, (size_t)at);
@@ -584,11 +634,15 @@ static int take_allocation(struct tp_trace_table *table, const struct tp_trace_e
     table->facts.memory = true;
     table->has_memory |= cpu;
     table->has_device_memory |= device;
-    if (named(event, "[memory]"))
-        return tp_spans_add(table->allocations, 0, &span);
-    int64_t label = label_of(table, event->name.text, event->name.kept, KIND_OPERATOR);
     int64_t thread = thread_of(table, event, CLASS_PROGRAM);
-    if (label < 0 || thread < 0)
+    if (thread < 0)
+        return -ENOMEM;
+    if (named(event, "[memory]")) {
+        span.label = table->options.function ? (uint32_t)thread : 0;
+        return tp_spans_add(table->allocations, 0, &span);
+    }
+    int64_t label = label_of(table, event->name.text, event->name.kept, KIND_OPERATOR);
+    if (label < 0)
         return -ENOMEM;
     table->label_out_of_memory = span.label = (uint32_t)label;
     span.serial += SERIAL_OUT_OF_MEMORY;
@@ -610,6 +664,8 @@ static int take_cpu_event(struct tp_trace_table *table, const struct tp_trace_ev
                            .label = (uint32_t)label,
                            .id = table->arguments.id,
                            .flops = flops_of(table, event)};
+    if (kind == KIND_RUNTIME && table->options.function)
+        span.bytes = (int64_t)span.id; /* kept for what it says itself: the id goes when it is placed */
     if (table->options.by_stack) {
         span.stack = table->arguments.stack;
         span.sequence = event->has_sequence && event->sequence >= 0 ? (uint64_t)event->sequence + 1 : 0;
@@ -670,6 +726,7 @@ int tp_trace_table_event(void *context, const struct tp_trace_event *event)
 {
     struct tp_trace_table *table = context;
     int status = take_event(table, event);
+    table->number_most = event->number;
     struct arguments *arguments = &table->arguments;
     for (size_t i = 0; i < arguments->inputs; i++) {
         arguments->input[i].tensor = false;
@@ -868,6 +925,100 @@ static void count_memory(struct tp_trace_table *table, struct part *part)
             table->claimed[i / 8] |= (unsigned char)(1u << i % 8);
 }
 
+static const char *device_of(const struct tp_trace_table *table)
+{
+    return !table->ran_on_device ? NULL : table->device ? table->device : "CUDA";
+}
+
+/* What single events of any kind have. */
+static struct tp_function_event shown_span(const struct tp_trace_table *table, const struct tp_span *span,
+                                           const struct tp_average *label, uint32_t thread)
+{
+    return (struct tp_function_event){
+        .id = NUMBER_OF(span->serial),
+        .external_id = span->id,
+        .name = label ? label->name : "[memory]",
+        .name_bytes = label ? label->name_bytes : sizeof "[memory]" - 1,
+        .start_ns = span->start_ns,
+        .end_ns = span->end_ns,
+        .tid = table->threads[thread].tid,
+        .tid_bytes = strlen(table->threads[thread].tid),
+        .device = "CPU",
+        .is_annotation = label && label->annotation,
+        .is_python = label && label->python,
+        .scope = -1,
+        .sequence = (int64_t)span->sequence - 1,
+        .forward_thread = span->forward_thread,
+        .shapes = label && label->shapes ? label->shapes : "[]",
+        .shapes_bytes = label && label->shapes ? label->shapes_bytes : 2,
+        .has_flops = formulas(table) != TP_FLOPS_NONE,
+        .flops = span->flops,
+        .has_memory = table->facts.memory,
+        .stack = "",
+    };
+}
+
+static void give_memory(struct tp_trace_table *table, const struct tp_span *span)
+{
+    struct tp_function_event event = shown_span(table, span, NULL, span->label);
+    event.cpu_memory = span->bytes;
+    event.device_memory = span->device_bytes;
+    table->options.function(table->options.context, &event);
+}
+
+/* The frame around a frame's place that is an event of its own. */
+static struct frame *shown_around(struct tp_trace_table *table, size_t depth)
+{
+    while (depth > 0 && table->frames[depth - 1].merged)
+        depth--;
+    return depth > 0 ? &table->frames[depth - 1] : NULL;
+}
+
+/* An event whose frame is the next one behind those that are open, or never was among them. */
+static void give_event(struct tp_trace_table *table, struct frame *frame)
+{
+    const struct part *part = &frame->part;
+    const struct frame *around = part->async ? NULL : shown_around(table, table->depth);
+    struct tp_function_event event =
+        shown_span(table, &frame->span, tp_averages_row(table->labels, part->label), table->thread);
+    event.has_parent = around != NULL;
+    event.parent = around ? NUMBER_OF(around->part.serial) : 0;
+    event.children = &frame->inside;
+    event.is_async = part->async;
+    event.cpu_memory = part->memory;
+    event.device_memory = part->device_memory;
+    if (frame->span.bytes && (int64_t)part->label != table->label_out_of_memory) {
+        event.has_link = true; /* a call of a runtime */
+        event.link = (uint64_t)frame->span.bytes;
+        event.external_id = 0;
+    }
+    if (part->stack) {
+        size_t bytes;
+        event.stack = tp_strings_text(table->stacks, part->stack - 1, &bytes);
+        event.stack_bytes = bytes;
+    }
+    table->options.function(table->options.context, &event);
+    tp_ids_clear(&table->pool, &frame->inside);
+}
+
+static int give_device_events(struct tp_trace_table *table, struct tp_spans_reader *reader)
+{
+    for (uint32_t thread = 0; thread < tp_spans_threads(table->device_spans); thread++) {
+        if (tp_spans_open(reader, table->device_spans, thread) < 0)
+            return -ENOMEM;
+        for (struct tp_span span; tp_spans_next(reader, &span);) {
+            struct tp_function_event event =
+                shown_span(table, &span, tp_averages_row(table->labels, span.label), thread);
+            event.device = device_of(table);
+            event.external_id = 0;
+            event.has_link = !event.is_annotation;
+            event.link = span.id;
+            table->options.function(table->options.context, &event);
+        }
+    }
+    return 0;
+}
+
 static int add_unclaimed(struct tp_trace_table *table, struct tp_spans_reader *reader)
 {
     size_t at = 0;
@@ -879,6 +1030,10 @@ static int add_unclaimed(struct tp_trace_table *table, struct tp_spans_reader *r
     for (struct tp_span span; tp_spans_next(reader, &span); at++) {
         if (table->claimed[at / 8] >> at % 8 & 1)
             continue;
+        if (table->gives_events) {
+            give_memory(table, &span);
+            continue;
+        }
         int64_t label = label_of(table, "[memory]", strlen("[memory]"), KIND_OPERATOR);
         int64_t number = label < 0 ? label : row_of_part(table, (uint32_t)label, 0);
         if (number < 0)
@@ -989,7 +1144,7 @@ static uint32_t forward_stack(struct tp_trace_table *table, uint64_t sequence, u
 
 static int contribute(struct tp_trace_table *table, const struct part *part)
 {
-    if (tp_averages_row(table->labels, part->label)->python)
+    if (table->options.function || tp_averages_row(table->labels, part->label)->python)
         return 0;
     int64_t number = row_of_part(table, part->label, part->stack);
     if (number < 0)
@@ -1011,11 +1166,19 @@ static int contribute(struct tp_trace_table *table, const struct part *part)
     return 0;
 }
 
+/* Single events keep the number in their names, which is none of it for torch. */
+static bool is_step(const struct tp_average *label)
+{
+    static const char step[] = "ProfilerStep#";
+    return label->name_bytes >= sizeof step - 1 && memcmp(label->name, step, sizeof step - 1) == 0;
+}
+
 static bool same_name(const struct tp_trace_table *table, uint32_t a, uint32_t b)
 {
     const struct tp_average *x = tp_averages_row(table->labels, a), *y = tp_averages_row(table->labels, b);
-    return a == b || (x->name_hash == y->name_hash && x->name_bytes == y->name_bytes &&
-                      memcmp(x->name, y->name, x->name_bytes) == 0);
+    return a == b || (is_step(x) && is_step(y)) ||
+           (x->name_hash == y->name_hash && x->name_bytes == y->name_bytes &&
+            memcmp(x->name, y->name, x->name_bytes) == 0);
 }
 
 /* The innermost one is over: no later event lies inside it. */
@@ -1023,8 +1186,15 @@ static int close_frame(struct tp_trace_table *table)
 {
     struct frame *frame = &table->frames[--table->depth];
     struct part *part = &frame->part;
+    if (table->gives_events) {
+        if (!frame->merged)
+            give_event(table, frame);
+        return 0;
+    }
     if (frame->has_only) {
         const struct part *only = &frame->only;
+        if (table->merged)
+            table->merged[NUMBER_OF(only->serial) / 8] |= (unsigned char)(1u << NUMBER_OF(only->serial) % 8);
         part->inside_ns = only->inside_ns;
         part->memory_inside = only->memory_inside;
         part->device_memory_inside = only->device_memory_inside;
@@ -1094,6 +1264,11 @@ static int take_span(struct tp_trace_table *table, const struct tp_span *span, b
     } else {
         count_memory(table, part);
     }
+    frame.span = *span;
+    if (async && table->gives_events) {
+        give_event(table, &frame);
+        return 0;
+    }
     if (async)
         return contribute(table, part);
     part->device_ns = kernels_of(table, span->id);
@@ -1109,7 +1284,43 @@ static int take_span(struct tp_trace_table *table, const struct tp_span *span, b
         if (frame.backward)
             part->stack = frame.backward_stack;
     }
+    if (table->gives_events) {
+        uint64_t number = NUMBER_OF(span->serial);
+        struct frame *around = shown_around(table, table->depth);
+        frame.merged = table->merged[number / 8] >> number % 8 & 1;
+        if (!frame.merged && around && tp_ids_add(&table->pool, &around->inside, number) < 0)
+            return -ENOMEM;
+    }
     return push_frame(table, &frame);
+}
+
+static int build_tree(struct tp_trace_table *table, struct tp_spans_reader *reader)
+{
+    for (uint32_t thread = 0; thread < tp_spans_threads(table->spans); thread++) {
+        table->kernel_near = 0;
+        table->thread = thread;
+        if (tp_spans_open(reader, table->spans, thread) < 0)
+            return -ENOMEM;
+        for (struct tp_span span; tp_spans_next(reader, &span);)
+            if (take_span(table, &span, table->threads[thread].async) < 0)
+                return -ENOMEM;
+        while (table->depth > 0)
+            if (close_frame(table) < 0)
+                return -ENOMEM;
+    }
+    return 0;
+}
+
+/* First it turns out what is one with its parent. */
+static int give_events(struct tp_trace_table *table, struct tp_spans_reader *reader)
+{
+    table->merged = tp_arena_alloc(table->arena, table->number_most / 8 + 1);
+    if (!table->merged || tp_spans_end(table->device_spans) < 0 || build_tree(table, reader) < 0)
+        return -ENOMEM;
+    table->gives_events = true;
+    if (build_tree(table, reader) < 0 || give_device_events(table, reader) < 0)
+        return -ENOMEM;
+    return add_unclaimed(table, reader);
 }
 
 static int build(struct tp_trace_table *table)
@@ -1120,18 +1331,9 @@ static int build(struct tp_trace_table *table)
         (table->kernel_count && gather_kernels(table) < 0) ||
         (table->options.by_stack && gather_forwards(table, reader) < 0))
         return -ENOMEM;
-    for (uint32_t thread = 0; thread < tp_spans_threads(table->spans); thread++) {
-        table->kernel_near = 0;
-        if (tp_spans_open(reader, table->spans, thread) < 0)
-            return -ENOMEM;
-        for (struct tp_span span; tp_spans_next(reader, &span);)
-            if (take_span(table, &span, table->threads[thread].async) < 0)
-                return -ENOMEM;
-        while (table->depth > 0)
-            if (close_frame(table) < 0)
-                return -ENOMEM;
-    }
-    return add_unclaimed(table, reader);
+    if (table->options.function)
+        return give_events(table, reader);
+    return build_tree(table, reader) < 0 ? -ENOMEM : add_unclaimed(table, reader);
 }
 
 int tp_trace_table_end(struct tp_trace_table *table, const struct tp_averages **ret_averages,
@@ -1142,7 +1344,7 @@ int tp_trace_table_end(struct tp_trace_table *table, const struct tp_averages **
         return status;
     tp_averages_arrange(table->averages);
     table->facts.flops = formulas(table) != TP_FLOPS_NONE;
-    table->facts.device = !table->ran_on_device ? NULL : table->device ? table->device : "CUDA";
+    table->facts.device = device_of(table);
     *ret_averages = table->averages;
     *ret_facts = table->facts;
     return 0;

@@ -10,6 +10,8 @@
  *   - Memory of an event is what was allocated and freed, on any thread, between its begin and its end; what lies in no
  *     event has a row of its own, [memory].
  *   - A backward event has the stack of the forward one.
+ * Whether an event is one with its parent is known when all inside it is read; so for single events the tree is built
+ * twice.
  * What differs: sums are exact (torch adds doubles); a file does not tell torch's thread numbers, so the stack of a
  * backward event is found by its sequence number, and by the forward thread that other numbers have shown.
  */
@@ -18,6 +20,7 @@
 
 #include "averages.h"
 #include "flops.h"
+#include "function_event.h"
 #include "trace_in.h"
 
 struct tp_trace_table_options {
@@ -26,6 +29,10 @@ struct tp_trace_table_options {
     bool by_shapes;                /* a row for each name and shapes of inputs */
     unsigned by_stack;             /* and for each innermost frames of the stack: how many; 0: not */
     bool python_functions;         /* with rows for Python functions */
+    /* Single events in place of rows: given one by one at the end, thread by thread, those of devices and what memory
+     * no event claims behind them. Numbers (id) are those of the events in the file. */
+    void (*function)(void *context, const struct tp_function_event *event);
+    void *context;
 };
 
 struct tp_trace_table_facts {

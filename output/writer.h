@@ -37,12 +37,14 @@ struct tp_cycle_report {
     bool steps_by_program;   /* the program's own ProfilerStep ranges are in the events: none are to be added */
     bool partial;            /* the program ended before the schedule did */
     const char *partial_why; /* one clause, or NULL */
+    bool is_cut;             /* partial, and not all that was recorded is written */
     uint64_t lost_before;    /* begins in the window whose blocks were let go before the model saw them */
     const char *trace_id;    /* may be empty */
     const char *trace_name;  /* final path, for traceName */
     /* What tables are of: the cycle, or with acc_events all cycles so far. There in end alone; NULL: no memory. */
     const struct tp_averages *averages;
     struct tp_lineage *lineage; /* where events are written; NULL: no memory */
+    const char *earlier_events; /* the events.json of the cycle before, with acc_events; NULL: none */
     uint64_t dropped_end_ns; /* when lost_before > 0: events before this time are not complete; else 0 */
 };
 

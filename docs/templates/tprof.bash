@@ -24,6 +24,12 @@ _tprof() {
             --max-src-column-width --json --help' -- "$word") $(compgen -f -- "$word")) ;;
         esac
         return ;;
+    events)
+        case $before in
+        --flops) COMPREPLY=($(compgen -W 'torch extended none' -- "$word")) ;;
+        *) COMPREPLY=($(compgen -W '--json --flops --help' -- "$word") $(compgen -f -- "$word")) ;;
+        esac
+        return ;;
     check) COMPREPLY=($(compgen -W '--json --help' -- "$word") $(compgen -f -- "$word")); return ;;
     recover) COMPREPLY=($(compgen -W '--help' -- "$word") $(compgen -f -- "$word")); return ;;
     doctor) COMPREPLY=($(compgen -W '--json --help' -- "$word") $(compgen -c -- "$word")); return ;;

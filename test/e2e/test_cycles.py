@@ -1,4 +1,5 @@
 """Several cycles in one run: what each one's files tell of, beside torch.profiler with the same schedule in the same run."""
+import gzip
 import json
 
 import pytest
@@ -58,3 +59,45 @@ def test_cleared_events_are_told_once(run, settings, said):
     """torch warns at its second cycle. Where no table is asked for there is nothing to be told."""
     result = run(PROGRAM.replace("ACC", "False"), **{"TPROF_SCHEDULE": "wait=0,warmup=1,active=1,repeat=4", **settings})
     assert result.stderr.splitlines().count(CLEARED) == said
+
+
+EVENTS = PROGRAM.replace("said.append({row.key: row.count for row in p.key_averages()})",
+                         "said.append([[e.name, len(e.cpu_children)] for e in p.events()])")
+
+
+@pytest.mark.parametrize("acc,gzipped", [(0, 1), (1, 0), (1, 1)])
+def test_events_of_cycles(run, acc, gzipped):
+    """Three cycles, so that a file holds what it was handed on; as in torch the newest cycle stands first."""
+    program = EVENTS.replace("repeat=2", "repeat=3").replace("range(10)", "range(12)").replace("operators[i]", "operators[i % 10]")
+    result = run(program.replace("ACC", str(bool(acc))), TPROF_SCHEDULE="wait=1,warmup=1,active=2,repeat=3", TPROF_ACC_EVENTS=acc,
+                 TPROF_ON_TRACE_READY="events", TPROF_USE_GZIP=gzipped)
+    assert result.status == 0 and result.lines == []
+    torch, ours = json.loads(result.stdout), []
+    for file in result.files(".events.json.gz" if gzipped else ".events.json"):
+        written = json.loads(gzip.decompress(file.read_bytes()) if gzipped else file.read_bytes())
+        ours.append(written)
+        assert written["count"] == len(written["events"])
+        cycles = [e["cycle"] for e in written["events"]] if acc else [written["cycle"]]
+        assert sorted(cycles, reverse=True) == cycles and set(cycles) == set(range(written["cycle"] + 1) if acc else [written["cycle"]])
+    assert len(ours) == 3
+    assert [sorted([e["name"], len(e["children"])] for e in written["events"]) for written in ours] == [sorted(t) for t in torch]
+
+
+def test_earlier_events_that_are_gone(run):
+    """A line, and the file of the cycle is whole."""
+    program = PROGRAM.replace("ACC", "True").replace("    said.append({row.key: row.count for row in p.key_averages()})", """
+    import glob, os, time
+    end = time.time() + 60
+    while not said and time.time() < end:
+        for file in glob.glob(FOLDER + '/*.events.json.gz'):
+            os.unlink(file)
+            said.append(file)
+        time.sleep(0.1)
+""")
+    folder = run.root / "gone"
+    result = run(program.replace("FOLDER", repr(str(folder))), folder=folder, TPROF_SCHEDULE="wait=1,warmup=1,active=2,repeat=2",
+                 TPROF_ACC_EVENTS=1, TPROF_ON_TRACE_READY="events")
+    (line,) = result.lines
+    assert line.endswith(": No such file or directory; the events of the cycles before are left out")
+    (file,) = result.files(".events.json.gz")
+    assert {e["cycle"] for e in json.loads(gzip.decompress(file.read_bytes()))["events"]} == {1}

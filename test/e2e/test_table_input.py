@@ -65,7 +65,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("command", ["table", "summary"])
+@pytest.mark.parametrize("command", ["table", "summary", "events"])
 @pytest.mark.parametrize("name", CASES)
 def test_bad_file(name, command, tmp_path):
     data, line = CASES[name]
@@ -76,7 +76,7 @@ def test_bad_file(name, command, tmp_path):
     assert re.fullmatch(rf"tprof {command}: {re.escape(str(path))}: {line}\n", got.stderr), got.stderr
 
 
-@pytest.mark.parametrize("command", ["table", "summary"])
+@pytest.mark.parametrize("command", ["table", "summary", "events"])
 def test_files_that_are_none(command, tmp_path):
     for path, why in [(tmp_path / "none.json", "No such file or directory"), (tmp_path, "Is a directory; 0 events were read")]:
         got = subprocess.run([COMMAND, command, str(path)], capture_output=True, text=True, env=CLEAN)

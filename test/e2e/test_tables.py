@@ -16,7 +16,9 @@ from torch.profiler import ProfilerActivity, profile, record_function  # noqa: E
 SORTS = [None, "cpu_time", "cuda_time", "xpu_time", "cpu_time_total", "cuda_time_total", "xpu_time_total", "cpu_memory_usage",
          "cuda_memory_usage", "xpu_memory_usage", "self_cpu_memory_usage", "self_cuda_memory_usage", "self_xpu_memory_usage",
          "count", "self_cpu_time_total", "self_cuda_time_total", "self_privateuse1_time_total", "device_time", "flops",
-         "key", "is_async", "is_user_annotation", "node_id", "is_remote", "is_legacy"]
+         "device_time_total", "self_device_time_total", "device_memory_usage", "self_device_memory_usage", "privateuse1_time",
+         "privateuse1_time_total", "privateuse1_memory_usage", "self_privateuse1_memory_usage", "key", "is_async",
+         "is_user_annotation", "input_shapes", "stack", "overload_name", "node_id", "is_remote", "is_legacy"]
 
 
 def table(path, *arguments, sort_by=None, status=0):
@@ -151,6 +153,19 @@ def test_random_events(seed, tmp_path):
                 options[name] = rng.choice(values)
                 ours += [option] if options[name] is True else [option, "none" if options[name] is None else options[name]]
         assert table(path, *arguments, *ours, sort_by=sort_by) == torch_table.text(rows, **options), (options, arguments)
+
+
+def test_what_random_events_cover(tmp_path):
+    """That the cases that matter are among them: rows of negative time, only children."""
+    negative = merged = 0
+    for seed in range(60):
+        path = tmp_path / "t.json"
+        Maker(seed, seed % 2 == 1, False, False, False).write(path)
+        events = torch_table.load(path)
+        merged += len([e for e in torch_table.read(path)["traceEvents"] if e.get("cat") in torch_table.CPU
+                       and not torch_table.profiler_util._filter_name(e["name"])]) - sum(e.device_type.name == "CPU" for e in events)
+        negative += sum(row.self_cpu_time_total < 0 for row in torch_table.averages(events))
+    assert negative > 5 and merged > 50
 
 
 def test_default_order(tmp_path):

@@ -81,6 +81,8 @@ def load(path, exact=True, use_device=None):
     trace = read(path)
     events = trace if isinstance(trace, list) else trace["traceEvents"]
     meta = {} if isinstance(trace, list) else trace
+    for number, event in enumerate(events):
+        event["number"] = number
     asynchronous = {(e.get("pid"), e.get("tid")) for e in events if e["ph"] == "M" and e["name"] == "thread_name"
                     and e["args"]["name"].endswith(") async")}
     known = [e for e in events if e["ph"] == "X" and e.get("cat") in CPU | DEVICE]
@@ -129,7 +131,7 @@ def load(path, exact=True, use_device=None):
             device_type=DeviceType.CPU if cpu else DeviceType.CUDA, flops=flops_of(event) if meta.get("with_flops") else 0,
             is_user_annotation=event["cat"] in ("user_annotation", "gpu_user_annotation"),
             is_python_function=event["cat"] == "python_function")
-        made.place = place
+        made.place, made.number, made.link = place, event["number"], link
         result.append(made)
         if link > 0:
             linked.setdefault(link, []).append(made)
@@ -146,10 +148,12 @@ def load(path, exact=True, use_device=None):
     for event in rest:
         at = us(nanoseconds(event["ts"]))
         thread = threads.setdefault((event["pid"], event["tid"], ""), len(threads) + 1)
-        result.append(profiler_util.FunctionEvent(
+        made = profiler_util.FunctionEvent(
             id=0, name=event["name"], overload_name="", thread=thread, start_us=at, end_us=at, fwd_thread=0,
             input_shapes=[], stack=[], use_device=use_device, cpu_memory_usage=bytes_of(event, (0, 2, 5)),
-            device_memory_usage=bytes_of(event, (1, 6, 12, 20)), flops=0))
+            device_memory_usage=bytes_of(event, (1, 6, 12, 20)), flops=0)
+        made.number, made.link = event["number"], 0
+        result.append(made)
     result.sort(key=lambda e: [e.time_range.start, -e.time_range.end])
     made = profiler_util.EventList(result, use_device=use_device, profile_memory=bool(memory or meta.get("profile_memory")),
                                    with_flops=bool(meta.get("with_flops")))

@@ -60,8 +60,27 @@ static void run(const uint8_t *data, size_t size, const struct tp_trace_table_op
     tp_arena_free(&arena);
 }
 
+/* What single events rely on: all that they point to is there, and each comes once. */
+static void check_function(void *context, const struct tp_function_event *event)
+{
+    uint64_t *sum = context, child, children = 0;
+    struct tp_ids_cursor cursor = event->children ? tp_ids_begin(event->children) : (struct tp_ids_cursor){0};
+    while (tp_ids_next(&cursor, &child))
+        children++;
+    if ((event->children ? event->children->count : 0) != children || event->end_ns < event->start_ns ||
+        (event->has_parent && event->parent == event->id))
+        abort();
+    *sum += event->name_bytes + event->tid_bytes + event->shapes_bytes + event->stack_bytes +
+            (event->name_bytes ? (unsigned char)event->name[event->name_bytes - 1] : 0) +
+            (unsigned char)event->tid[event->tid_bytes] + (unsigned char)event->device[0];
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    uint64_t sum = 0;
+    run(data, size,
+        &(struct tp_trace_table_options){
+            .by_shapes = true, .by_stack = UINT32_MAX, .function = check_function, .context = &sum});
     run(data, size, &(struct tp_trace_table_options){0});
     run(data, size,
         &(struct tp_trace_table_options){.flops_given = true, .flops = TP_FLOPS_EXTENDED, .by_shapes = true,

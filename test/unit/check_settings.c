@@ -137,7 +137,7 @@ static const struct {
     {"TPROF_METADATA_JSON", "{\"a\": [1.50, \"\\u00e4\"]}", NULL},
     {"TPROF_TRACE_ID", "job-%p", NULL},
     {"TPROF_TRACE_ID", "exec:date", "exec: is not in this build yet; trace_id is random"},
-    {"TPROF_POST_PROCESSING_TIMEOUT_S", "2.5", "a limit on post-processing is not in this build yet; the rest goes on"},
+    {"TPROF_POST_PROCESSING_TIMEOUT_S", "2.5", NULL},
     {"TPROF_HEAP", "stacks", "the native heap is not in this build yet; the rest goes on"},
     {"TPROF_GRAPH_LANES", "all", "lanes of CUDA graphs are not in this build yet; the rest goes on"},
     {"TPROF_CUDA_GRAPH_ANNOTATIONS", "a.json", "annotations of CUDA graphs are not in this build yet; the rest goes "
