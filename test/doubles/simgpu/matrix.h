@@ -1,0 +1,23 @@
+/* matrix.h: products of matrices that lie column after column. */
+#pragma once
+
+#include <library_types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sim_matrix {
+    void *data;
+    cudaDataType type;
+    int64_t rows, columns, pitch; /* as it lies in memory */
+    bool transposed;
+    int64_t stride;               /* to the next one of a batch */
+};
+
+enum sim_epilogue { SIM_RELU = 2, SIM_BIAS = 4 }; /* the bits of cublasLtEpilogue_t */
+
+bool sim_matrix_known(cudaDataType type);
+double sim_scalar(const void *scalar, cudaDataType type);
+/* result = alpha * a * b + beta * c, each of `batch`; bias has an element for each row of the result. */
+void sim_product(double alpha, const struct sim_matrix *a, const struct sim_matrix *b, double beta, const struct sim_matrix *c,
+                 const struct sim_matrix *result, int batch, unsigned epilogue, const void *bias, cudaDataType bias_type);
