@@ -1,7 +1,8 @@
 # tprof: one Makefile, not recursive. `make help` lists the targets.
 #
 # Variables: CC, CFLAGS, PREFIX, DESTDIR, SANITIZE (address,undefined or thread: objects go to build-SANITIZE/), V=1 shows
-# commands, PYTHON (an interpreter that has PyTorch, for end-to-end tests; `make demo` and `make check` make one in .venv).
+# commands, PYTHON (an interpreter that has PyTorch, for end-to-end tests; `make demo` and `make check` make one in .venv),
+# CUDA and TORCH_CUDA (test/doubles/simgpu/simgpu.mk).
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -124,6 +125,8 @@ $(BUILD)/test/doubles/libfail.so: $(BUILD)/test/doubles/fail.o
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -o $@ $^ $(LDFLAGS) -pthread -ldl
 $(call objects,$(wildcard test/doubles/*.c)): HOUSE += -fvisibility=default -Wno-missing-prototypes
+
+include test/doubles/simgpu/simgpu.mk
 
 THREADS := $(patsubst %.c,$(BUILD)/%,$(wildcard test/threads/*.c))
 $(THREADS): $(BUILD)/%: $(BUILD)/%.o $(call objects,$(LIBRARY)) $(BUILD)/libcore.a

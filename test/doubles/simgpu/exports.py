@@ -2,6 +2,10 @@
 
 Each function that a header declares becomes one that tells the simulated GPU of the call, fails it on request, and does
 sim_NAME where such a function is written here; else it says that it is not simulated and returns LIBRARY's word for that.
+LIBRARY.def beside this file lists calls that need no more than a word:
+    accept      it has nothing to do              make, end   a descriptor, by its first argument
+    bytes       a size, by its last argument      algorithm   there is one, and this is it
+    kernel K    it launches K
 What the real library exports beyond its headers returns that word too, unless it is written here. Environment: CC, CUDA_INCLUDE (folders of headers,
 ':' between), REAL (the library whose exports are wanted; without it the headers are all)."""
 import os
@@ -63,6 +67,22 @@ def header_text(name):
     sys.exit(f"exports.py: no {name} in CUDA_INCLUDE")
 
 
+def listed(library):
+    path = pathlib.Path(__file__).with_name(f"{library}.def")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {line.split()[0]: line.split(maxsplit=2)[1:] for line in lines if line and line[0] != "#"}
+
+
+def done_by(word, names, arguments):
+    if word[0] == "kernel":
+        return f'sim_library_kernel(((struct sim_handle *){names[0]})->stream, "{word[1]}", 64, 256)'
+    if word[0] == "algorithm":
+        (results,) = [n for n, a in zip(names, arguments) if "AlgoPerf_t" in a]
+        return f"SIM_ONE_ALGORITHM(returnedAlgoCount, {results})"
+    return {"accept": "0", "make": f"sim_make((void **){names[0]})", "end": f"sim_end({names[0]})",
+            "bytes": f"(*{names[-1]} = SIM_BYTES, 0)"}[word[0]]
+
+
 def newest(name, known):
     """Runtime functions carry the version that brought their present form: cudaMalloc_v3020."""
     versions = [k for k in known if re.fullmatch(rf"{re.escape(name)}(_v\d+)?", k)]
@@ -90,23 +110,31 @@ def main(library, folder):
         ids = set(re.findall(rf"{shown[2]}(\w+)\s*=", header_text(shown[1])))
         domain = shown[3]
 
+    words = listed(library)
     declared = ["#pragma once\n" + head]
     made = [f'#include "sim_{library}.h"', '#include "simgpu.h"', *(f"#include <{name}>" for name in shown[:2])]
+    if words:
+        made.append('#include "library.h"')
     for name, arguments in sorted(functions.items()):
-        passed = ", ".join(map(name_of, arguments))
+        given = [name_of(argument) for argument in arguments]
+        passed = ", ".join(given)
         formal = ", ".join(arguments) or "void"
         declared.append(f"__attribute__((weak)) {status} sim_{name}({formal});")
         identity = newest(name, ids) if library == "cudart" else name if name in ids else None
         fields = [f".domain = {domain}", f'.name = "{name}"'] 
         if identity:
             fields.append(f".id = {shown[2]}{identity}")
-        made.append(f"{status} {name}({formal})\n{{")
+        made.append(f"{status} {name}({formal});\n{status} {name}({formal})\n{{")
         if identity in structs and arguments:
             made.append(f"    {identity}_params parameters = {{{passed}}};")
             fields.append(".parameters = &parameters")
+        done = f"sim_{name} ? (int)sim_{name}({passed}) : sim_call_missing(&call, {missing})"
+        if name in words:
+            done = done_by(words[name], given, arguments)
+            made.extend(f"    (void){argument};" for argument in given)
         made.append(f"""    struct sim_call call = {{{", ".join(fields)}}};
     if (sim_call_begins(&call))
-        call.status = sim_{name} ? (int)sim_{name}({passed}) : sim_call_missing(&call, {missing});
+        call.status = {done};
     return ({status})sim_call_ends(&call);
 }}""")
 
