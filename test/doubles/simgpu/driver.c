@@ -23,6 +23,15 @@ CUresult sim_cuInit(unsigned flags)
     return sim_device_count() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
+/* This driver logs nothing. */
+CUresult sim_cuLogsRegisterCallback(CUlogsCallback callback, void *data, CUlogsCallbackHandle *handle)
+{
+    (void)callback, (void)data;
+    if (handle)
+        *handle = NULL;
+    return CUDA_SUCCESS;
+}
+
 CUresult sim_cuDriverGetVersion(int *version)
 {
     *version = CUDA_VERSION;

@@ -65,4 +65,20 @@ $(SIM)/%.o: $(SIM)/%.c $(BUILD)/flags
 simgpu: $(addprefix $(SIM)/,libsimgpu.so $(SIM_FRONT) $(SIM_LIBRARIES)) ## the simulated GPU (CUDA, TORCH_CUDA: simgpu.mk)
 	@$(if $(SIM_CUDA),true,echo 'simgpu: the CUDA libraries skipped, no toolkit with CUPTI headers (CUDA=... names one)')
 	@$(if $(SIM_SITE),true,echo 'simgpu: cuBLAS, cuDNN and NCCL skipped, no CUDA build of PyTorch (TORCH_CUDA=python names one)')
+# Its own tests: those of libsimgpu.so need nothing, those of records and CUPTI need the headers.
+SIM_UNIT := main check_clock check_faults check_buffers check_sizes $(if $(SIM_CUDA),check_records check_cupti)
+SIM_TESTED := $(SIM)/libsimgpu.so $(if $(SIM_CUDA),$(addprefix $(SIM)/,records.o libcudart.so.13 libcupti.so.13)) $(SIM)/timebase.o
+$(BUILD)/test/simgpu/%.o: test/simgpu/%.c $(BUILD)/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(SIM_CFLAGS) $(if $(SIM_CUDA),-DSIM_CUDA) -c -o $@ $<
+$(BUILD)/test/simgpu/run: $(addprefix $(BUILD)/test/simgpu/,$(addsuffix .o,$(SIM_UNIT))) $(SIM_TESTED)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/../doubles/simgpu' $(CHECK_LIBS) -pthread
+
+.PHONY: simgpu-unit
+simgpu-unit: $(BUILD)/test/simgpu/run ## tests of the simulated GPU itself
+	$<
+	@$(if $(SIM_CUDA),true,echo 'simgpu-unit: suites records and cupti skipped, no toolkit with CUPTI headers (CUDA=... names one)')
+
 -include $(wildcard $(SIM)/*.d $(BUILD)/test/simgpu/*.d)
