@@ -97,15 +97,19 @@ cublasStatus_t sim_cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOpera
     if (!sim_matrix_known(a_type) || !sim_matrix_known(b_type) || !sim_matrix_known(c_type))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     cudaDataType scalars = compute == CUBLAS_COMPUTE_64F ? CUDA_R_64F : compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F;
-    struct sim_matrix left = matrix(a, a_type, of_a, m, k, a_pitch, a_stride);
-    struct sim_matrix right = matrix(b, b_type, of_b, k, n, b_pitch, b_stride);
-    struct sim_matrix result = matrix(c, c_type, CUBLAS_OP_N, m, n, c_pitch, c_stride);
+    struct sim_product product = {
+        .alpha = sim_scalar(alpha, scalars),
+        .a = matrix(a, a_type, of_a, m, k, a_pitch, a_stride),
+        .b = matrix(b, b_type, of_b, k, n, b_pitch, b_stride),
+        .beta = sim_scalar(beta, scalars),
+        .c = matrix(c, c_type, CUBLAS_OP_N, m, n, c_pitch, c_stride),
+        .result = matrix(c, c_type, CUBLAS_OP_N, m, n, c_pitch, c_stride),
+        .batch = batch,
+    };
     uint32_t blocks = (uint32_t)((m + TILE - 1) / TILE * ((n + TILE - 1) / TILE) * batch);
-    int error = sim_library_kernel(of(handle)->base.stream, "void simgpu::gemm<128, 128>(simgpu::Arguments)", blocks, THREADS);
-    if (error)
-        return CUBLAS_STATUS_EXECUTION_FAILED;
-    sim_product(sim_scalar(alpha, scalars), &left, &right, sim_scalar(beta, scalars), &result, &result, batch, 0, NULL, c_type);
-    return CUBLAS_STATUS_SUCCESS;
+    int error = sim_library_compute(of(handle)->base.stream, "void simgpu::gemm<128, 128>(simgpu::Arguments)", blocks, THREADS,
+                                    sim_product, &product, sizeof product);
+    return error ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t sim_cublasGemmEx(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k,

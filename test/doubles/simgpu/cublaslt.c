@@ -153,18 +153,23 @@ cublasStatus_t sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
     (void)handle, (void)algo, (void)workspace, (void)bytes;
     uint64_t epilogue = get(description, CUBLASLT_MATMUL_DESC_EPILOGUE);
     cudaDataType scale = (cudaDataType)get(description, CUBLASLT_MATMUL_DESC_SCALE_TYPE);
-    struct sim_matrix left = matrix(a, of_a, get(description, CUBLASLT_MATMUL_DESC_TRANSA) != CUBLAS_OP_N);
-    struct sim_matrix right = matrix(b, of_b, get(description, CUBLASLT_MATMUL_DESC_TRANSB) != CUBLAS_OP_N);
-    struct sim_matrix added = matrix(c, of_c, false), result = matrix(d, of_d, false);
-    uint64_t known = CUBLASLT_EPILOGUE_DEFAULT | CUBLASLT_EPILOGUE_RELU_BIAS;
-    if (epilogue & ~known || !sim_matrix_known(left.type) || !sim_matrix_known(right.type) || !sim_matrix_known(result.type))
-        return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (sim_library_kernel(stream, "simgpu_lt_gemm_128x128_tn", 108, 384))
-        return CUBLAS_STATUS_EXECUTION_FAILED;
     cudaDataType bias_type = (cudaDataType)get(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE);
-    sim_product(sim_scalar(alpha, scale), &left, &right, sim_scalar(beta, scale), &added, &result,
-                (int)get(of_d, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT), (unsigned)epilogue,
-                (const void *)get(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER),
-                bias_type ? bias_type : result.type); /* of no type: that of the result */
-    return CUBLAS_STATUS_SUCCESS;
+    struct sim_product product = {
+        .alpha = sim_scalar(alpha, scale),
+        .a = matrix(a, of_a, get(description, CUBLASLT_MATMUL_DESC_TRANSA) != CUBLAS_OP_N),
+        .b = matrix(b, of_b, get(description, CUBLASLT_MATMUL_DESC_TRANSB) != CUBLAS_OP_N),
+        .beta = sim_scalar(beta, scale),
+        .c = matrix(c, of_c, false),
+        .result = matrix(d, of_d, false),
+        .batch = (int)get(of_d, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT),
+        .epilogue = (unsigned)epilogue,
+        .bias = (const void *)get(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER),
+    };
+    product.bias_type = bias_type ? bias_type : product.result.type; /* of no type: that of the result */
+    uint64_t known = CUBLASLT_EPILOGUE_DEFAULT | CUBLASLT_EPILOGUE_RELU_BIAS;
+    if (epilogue & ~known || !sim_matrix_known(product.a.type) || !sim_matrix_known(product.b.type) ||
+        !sim_matrix_known(product.c.type) || !sim_matrix_known(product.result.type))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    int error = sim_library_compute(stream, "simgpu_lt_gemm_128x128_tn", 108, 384, sim_product, &product, sizeof product);
+    return error ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }

@@ -26,6 +26,7 @@ void sim_graph_end(struct sim_graph *graph)
         return;
     for (size_t i = 0; i < graph->count; i++) {
         free(graph->nodes[i]->needs);
+        free(graph->nodes[i]->argument);
         free(graph->nodes[i]);
     }
     free(graph->nodes);
@@ -108,7 +109,9 @@ void sim_replay_end(struct sim_replay *replay)
 
 static void do_node(const struct sim_node *node)
 {
-    if (node->kind == SIM_SET_NODE)
+    if (node->kind == SIM_KERNEL_NODE && node->argument)
+        node->function(node->argument);
+    else if (node->kind == SIM_SET_NODE)
         memset(node->to, (int)node->operation.set.value, node->operation.set.bytes);
     else if (node->kind == SIM_COPY_NODE)
         for (size_t row = 0; row < node->height; row++)

@@ -10,6 +10,9 @@ struct sim_handle {
 
 /* A kernel that a library launches: to CUPTI it is a call of cudaLaunchKernelExC, of the runtime that is linked into the library. */
 int sim_library_kernel(const void *stream, const char *name, uint32_t blocks, uint32_t threads);
+/* One that does something: now, or at each replay where it is captured. */
+int sim_library_compute(const void *stream, const char *name, uint32_t blocks, uint32_t threads, void (*work)(void *),
+                        const void *argument, size_t bytes);
 
 /* What exports.py makes of a word. */
 enum { SIM_BYTES = 1024 };

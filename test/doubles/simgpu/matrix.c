@@ -92,31 +92,32 @@ static double at(const struct sim_matrix *matrix, int nth, int64_t row, int64_t 
     return element(matrix->data, matrix->type, nth * matrix->stride + place);
 }
 
-void sim_product(double alpha, const struct sim_matrix *a, const struct sim_matrix *b, double beta, const struct sim_matrix *c,
-                 const struct sim_matrix *result, int batch, unsigned epilogue, const void *bias, cudaDataType bias_type)
+void sim_product(void *product)
 {
+    const struct sim_product *p = product;
+    const struct sim_matrix *a = &p->a, *result = &p->result;
     int64_t rows = result->rows, columns = result->columns, inner = a->transposed ? a->rows : a->columns;
     double *left = malloc((size_t)(rows * inner + 1) * sizeof *left), *sums = malloc((size_t)(rows + 1) * sizeof *sums);
     if (!left || !sums)
         abort();
-    for (int nth = 0; nth < batch; nth++) {
+    for (int nth = 0; nth < p->batch; nth++) {
         for (int64_t i = 0; i < inner; i++)
             for (int64_t row = 0; row < rows; row++)
                 left[i * rows + row] = at(a, nth, row, i);
         for (int64_t column = 0; column < columns; column++) {
             memset(sums, 0, (size_t)rows * sizeof *sums);
             for (int64_t i = 0; i < inner; i++) {
-                double factor = at(b, nth, i, column);
+                double factor = at(&p->b, nth, i, column);
                 for (int64_t row = 0; row < rows; row++)
                     sums[row] += left[i * rows + row] * factor;
             }
             for (int64_t row = 0; row < rows; row++) {
-                double value = alpha * sums[row];
-                if (beta != 0)
-                    value += beta * at(c, nth, row, column);
-                if (epilogue & SIM_BIAS)
-                    value += element(bias, bias_type, row);
-                if (epilogue & SIM_RELU && value < 0)
+                double value = p->alpha * sums[row];
+                if (p->beta != 0)
+                    value += p->beta * at(&p->c, nth, row, column);
+                if (p->epilogue & SIM_BIAS)
+                    value += element(p->bias, p->bias_type, row);
+                if (p->epilogue & SIM_RELU && value < 0)
                     value = 0;
                 set_element(result->data, result->type, nth * result->stride + row + column * result->pitch, value);
             }

@@ -19,5 +19,12 @@ enum sim_epilogue { SIM_RELU = 2, SIM_BIAS = 4 }; /* the bits of cublasLtEpilogu
 bool sim_matrix_known(cudaDataType type);
 double sim_scalar(const void *scalar, cudaDataType type);
 /* result = alpha * a * b + beta * c, each of `batch`; bias has an element for each row of the result. */
-void sim_product(double alpha, const struct sim_matrix *a, const struct sim_matrix *b, double beta, const struct sim_matrix *c,
-                 const struct sim_matrix *result, int batch, unsigned epilogue, const void *bias, cudaDataType bias_type);
+struct sim_product {
+    double alpha, beta;
+    struct sim_matrix a, b, c, result;
+    int batch;
+    unsigned epilogue;
+    cudaDataType bias_type;
+    const void *bias;
+};
+void sim_product(void *product);

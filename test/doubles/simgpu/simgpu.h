@@ -151,6 +151,8 @@ void sim_stream_sync(struct sim_stream *stream);
 void sim_device_sync(void);
 uint64_t sim_idle_at(int device);
 void sim_kernel(struct sim_stream *stream, const char *name, const uint32_t grid[3], const uint32_t block[3], uint32_t shared);
+void sim_kernel_work(struct sim_stream *stream, const char *name, const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
+                     void (*work)(void *), const void *argument, size_t bytes); /* what it does, to a copy of its argument */
 void sim_copy(struct sim_stream *stream, void *to, const void *from, size_t width, size_t height, size_t to_pitch,
               size_t from_pitch, bool async);
 void sim_set(struct sim_stream *stream, void *to, int value, size_t bytes, bool async);
@@ -183,7 +185,8 @@ struct sim_node {
     void *to;
     const void *from;
     size_t width, height, to_pitch, from_pitch;
-    void (*function)(void *);
+    void (*function)(void *); /* of a host node with `to`, of a kernel with its own argument */
+    void *argument;
     struct sim_node **needs;
     size_t need_count;
 };

@@ -100,14 +100,31 @@ static void run(struct sim_operation *operation, struct sim_stream *stream)
 
 void sim_kernel(struct sim_stream *stream, const char *name, const uint32_t grid[3], const uint32_t block[3], uint32_t shared)
 {
+    sim_kernel_work(stream, name, grid, block, shared, NULL, NULL, 0);
+}
+
+void sim_kernel_work(struct sim_stream *stream, const char *name, const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
+                     void (*work)(void *), const void *argument, size_t bytes)
+{
     struct sim_operation operation = {.kind = SIM_KERNEL, .kernel = {.name = name, .registers = 32, .shared_dynamic = shared}};
     memcpy(operation.kernel.grid, grid, sizeof operation.kernel.grid);
     memcpy(operation.kernel.block, block, sizeof operation.kernel.block);
     sim_fill(&operation, stream);
     if (sim_call_now())
         sim_call_now()->symbol = name;
-    if (!sim_capture(stream, SIM_KERNEL_NODE, &operation))
-        run(&operation, stream);
+    void *own = work ? malloc(bytes) : NULL;
+    if (own)
+        memcpy(own, argument, bytes);
+    struct sim_node *node = sim_capture(stream, SIM_KERNEL_NODE, &operation);
+    if (node) {
+        node->function = work;
+        node->argument = own;
+        return;
+    }
+    run(&operation, stream);
+    if (own)
+        work(own);
+    free(own);
 }
 
 static void move(void *to, const void *from, size_t width, size_t height, size_t to_pitch, size_t from_pitch)
