@@ -231,6 +231,20 @@ START_TEST(a_graph_replays_what_was_captured)
 }
 END_TEST
 
+START_TEST(memory_is_set_and_freed_once)
+{
+    begin();
+    char *device, back[64];
+    cudaMalloc((void **)&device, sizeof back);
+    ck_assert_int_eq(cudaMemset(device, 0x5a, sizeof back), cudaSuccess);
+    cudaMemcpy(back, device, sizeof back, cudaMemcpyDeviceToHost);
+    for (size_t i = 0; i < sizeof back; i++)
+        ck_assert_int_eq(back[i], 0x5a);
+    ck_assert_int_eq(cudaFree(device), cudaSuccess);
+    ck_assert_int_eq(cudaFree(device), cudaErrorInvalidValue);
+}
+END_TEST
+
 Suite *cupti_suite(void)
 {
     Suite *suite = suite_create("cupti");
@@ -241,6 +255,7 @@ Suite *cupti_suite(void)
     tcase_add_test(all, external_ids_come_with_calls);
     tcase_add_test(all, any_call_fails_on_request);
     tcase_add_test(all, a_graph_replays_what_was_captured);
+    tcase_add_test(all, memory_is_set_and_freed_once);
     suite_add_tcase(suite, all);
     return suite;
 }

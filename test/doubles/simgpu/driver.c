@@ -32,6 +32,12 @@ CUresult sim_cuLogsRegisterCallback(CUlogsCallback callback, void *data, CUlogsC
     return CUDA_SUCCESS;
 }
 
+CUresult sim_cuLogsUnregisterCallback(CUlogsCallbackHandle handle)
+{
+    (void)handle;
+    return CUDA_SUCCESS;
+}
+
 CUresult sim_cuDriverGetVersion(int *version)
 {
     *version = CUDA_VERSION;
