@@ -24,10 +24,10 @@ struct buffer {
 
 struct sim_buffers {
     pthread_mutex_t lock, hand; /* hand: buffers go back one at a time */
-    pthread_cond_t work;
+    pthread_cond_t work, brought;
     pthread_t worker;
     pid_t worker_of;            /* a forked child has no worker yet */
-    bool ends;
+    bool ends, asking;          /* asking: a thread is about to bring a buffer */
     struct waiting *heap;       /* the soonest first */
     size_t count, room;
     uint64_t turns, made, asked, random;
@@ -49,6 +49,7 @@ struct sim_buffers *sim_buffers_new(void)
     pthread_mutex_init(&buffers->lock, NULL);
     pthread_mutex_init(&buffers->hand, &recursive);
     pthread_cond_init(&buffers->work, NULL);
+    pthread_cond_init(&buffers->brought, NULL);
     buffers->random = 88172645463325252u;
     return buffers;
 }
@@ -121,19 +122,34 @@ static bool open_buffer(struct sim_buffers *buffers)
         return false;
     struct buffer given = {0};
     uint64_t nth = ++buffers->asked;
+    buffers->asking = true;
     pthread_mutex_unlock(&buffers->lock);
     if (!turn_of("refuse", nth))
         request(&given.memory, &given.bytes, &given.most);
     pthread_mutex_lock(&buffers->lock);
+    buffers->asking = false;
+    pthread_cond_broadcast(&buffers->brought);
     if (!given.memory || !given.bytes)
         return false;
-    if (buffers->open.memory) { /* two threads asked: the other's is kept for the next turn */
-        if (buffers->full_count < FULL_MAX)
-            buffers->full[buffers->full_count++] = given;
-        return true;
-    }
     buffers->open = given;
     return true;
+}
+
+static void hand_back(struct sim_buffers *buffers)
+{
+    pthread_mutex_lock(&buffers->hand);
+    pthread_mutex_lock(&buffers->lock);
+    while (buffers->full_count) {
+        struct buffer full = buffers->full[0];
+        memmove(buffers->full, buffers->full + 1, --buffers->full_count * sizeof full);
+        sim_buffer_complete complete = buffers->complete;
+        pthread_mutex_unlock(&buffers->lock);
+        if (complete)
+            complete(NULL, 0, full.memory, full.bytes, full.valid);
+        pthread_mutex_lock(&buffers->lock);
+    }
+    pthread_mutex_unlock(&buffers->lock);
+    pthread_mutex_unlock(&buffers->hand);
 }
 
 static void *hand_over(void *of)
@@ -147,7 +163,7 @@ static void *hand_over(void *of)
         pthread_mutex_unlock(&buffers->lock);
         if (ends)
             return NULL;
-        sim_buffers_flush(buffers, false);
+        hand_back(buffers);
     }
 }
 
@@ -168,10 +184,10 @@ static bool fits(const struct buffer *buffer, size_t bytes)
     return buffer->valid + bytes <= buffer->bytes && (!buffer->most || buffer->records < buffer->most);
 }
 
-/* Under the lock: what is over by now goes into buffers. */
+/* Under the lock: what is over by now goes into buffers, unless a thread is bringing one, which will see to it. */
 static void settle(struct sim_buffers *buffers, uint64_t now)
 {
-    while (buffers->count && buffers->heap[0].ready <= now) {
+    while (!buffers->asking && buffers->count && buffers->heap[0].ready <= now) {
         if (!open_buffer(buffers) || !buffers->count) { /* the lock was open meanwhile */
             buffers->dropped += buffers->count != 0;
             if (buffers->count)
@@ -211,7 +227,7 @@ void sim_buffers_put(struct sim_buffers *buffers, const void *record, size_t byt
         new.turn = buffers->turns++;
         if (!push(buffers, &new))
             buffers->dropped++;
-        if (!buffers->open.memory)
+        if (!buffers->open.memory && !buffers->asking)
             open_buffer(buffers); /* CUPTI asks as soon as there is a first record */
         settle(buffers, sim_clock_now());
     }
@@ -220,22 +236,14 @@ void sim_buffers_put(struct sim_buffers *buffers, const void *record, size_t byt
 
 void sim_buffers_flush(struct sim_buffers *buffers, bool forced)
 {
-    pthread_mutex_lock(&buffers->hand);
     pthread_mutex_lock(&buffers->lock);
+    while (forced && buffers->asking)
+        pthread_cond_wait(&buffers->brought, &buffers->lock);
     settle(buffers, forced ? UINT64_MAX : sim_clock_now());
     if (forced && buffers->open.memory)
         close_buffer(buffers);
-    while (buffers->full_count) {
-        struct buffer full = buffers->full[0];
-        memmove(buffers->full, buffers->full + 1, --buffers->full_count * sizeof full);
-        sim_buffer_complete complete = buffers->complete;
-        pthread_mutex_unlock(&buffers->lock);
-        if (complete)
-            complete(NULL, 0, full.memory, full.bytes, full.valid);
-        pthread_mutex_lock(&buffers->lock);
-    }
     pthread_mutex_unlock(&buffers->lock);
-    pthread_mutex_unlock(&buffers->hand);
+    hand_back(buffers);
 }
 
 void sim_buffers_callbacks(struct sim_buffers *buffers, sim_buffer_request request, sim_buffer_complete complete)
