@@ -29,7 +29,7 @@ $(SIM)/$(1)_calls.c: test/doubles/simgpu/exports.py $(wildcard test/doubles/simg
 	$$(Q)CC='$$(CC)' CUDA_INCLUDE=$$(subst $$(space),:,$$(strip $$(SIM_INCLUDE))) REAL=$(call sim_real,$(2)) \
 		python3 $$< $(1) $$(@D)
 $(SIM)/$(1)_rest.c $(SIM)/sim_$(1).h $(SIM)/$(1).map: $(SIM)/$(1)_calls.c ;
-$(addprefix $(SIM)/,$(addsuffix .o,$(3))): $(SIM)/$(1)_calls.c
+$(addprefix $(SIM)/,$(addsuffix .o,$(filter-out timebase,$(3)))): $(SIM)/$(1)_calls.c
 $(SIM)/$(2): $(addprefix $(SIM)/,$(1)_calls.o $(1)_rest.o $(addsuffix .o,$(3))) $(SIM)/$(1).map $(SIM)/libsimgpu.so
 	$$(call say,LD,$$@)
 	$$(Q)$$(CC) -shared -o $$@ $$(filter %.o,$$^) $$(SANITIZER) $$(LDFLAGS) -Wl,-soname,$(2) -Wl,-Bsymbolic-functions \
