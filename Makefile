@@ -1,7 +1,8 @@
 # tprof: one Makefile, not recursive. `make help` lists the targets.
 #
 # Variables: CC, CFLAGS, PREFIX, DESTDIR, SANITIZE (address,undefined or thread: objects go to build-SANITIZE/), V=1 shows
-# commands, PYTHON (an interpreter that has PyTorch, for end-to-end tests; `make demo` and `make check` make one in .venv).
+# commands, PYTHON (an interpreter that has PyTorch, for end-to-end tests; `make demo` and `make check` make one in .venv),
+# CUDA and TORCH_CUDA (test/doubles/simgpu/simgpu.mk).
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -105,7 +106,7 @@ property: $(BUILD)/test/property/schedule_driver ## the schedule against torch.p
 	else echo 'property: skipped, $(TEST_PYTHON) has no torch (PYTHON=... names another)'; fi
 
 .PHONY: check
-check: all rules unit property scale e2e sanitize ## every test
+check: all rules unit simgpu-unit property scale e2e sanitize ## every test
 
 # PYTHON needs torch and pytest; without them these tests are left out, by name. JUDGES has the programs that read our files.
 .PHONY: e2e
@@ -128,6 +129,8 @@ $(BUILD)/test/doubles/libkeep.so: $(BUILD)/test/doubles/keep.o
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -o $@ $^ $(LDFLAGS)
 $(call objects,$(wildcard test/doubles/*.c)): HOUSE += -fvisibility=default -Wno-missing-prototypes
+
+include test/doubles/simgpu/simgpu.mk
 
 THREADS := $(patsubst %.c,$(BUILD)/%,$(wildcard test/threads/*.c))
 $(THREADS): $(BUILD)/%: $(BUILD)/%.o $(call objects,$(LIBRARY)) $(BUILD)/libcore.a
