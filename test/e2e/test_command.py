@@ -37,7 +37,7 @@ def environment(*options, **variables):
 @pytest.mark.parametrize("arguments, said", [
     ([], "tprof: which command? (tprof --help)"),
     (["chekc"], 'tprof: there is no command "chekc"; is check meant?'),
-    (["zzzzzz"], 'tprof: there is no command "zzzzzz"; there are run, check, recover, doctor'),
+    (["zzzzzz"], 'tprof: there is no command "zzzzzz"; there are run, summary, table, check, recover, doctor'),
     (["run"], "tprof run: which program? (tprof run --help)"),
     (["run", "--"], "tprof run: which program? (tprof run --help)"),
     (["run", "--confg", "x", "true"], "tprof run: there is no option --confg; is --config meant?"),
