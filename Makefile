@@ -238,7 +238,7 @@ FUZZ_BUILD = $(shell echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
 	clang -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null && \
 	echo CC=clang SANITIZE=address,undefined,fuzzer-no-link || echo SANITIZE=address,undefined)
 FUZZ_ENGINE = $(if $(findstring fuzzer,$(SANITIZE)),-fsanitize=fuzzer,$(BUILD)/test/fuzz/standalone.o)
-fuzz_corpus = test/fuzz/corpus/$(1) $(if $(filter trace_in trace_table judge,$(1)),test/cases/check)
+fuzz_corpus = $(wildcard test/fuzz/corpus/$(1)) $(if $(filter trace_in trace_table judge,$(1)),test/cases/check)
 FUZZ_TARGETS := $(addprefix $(BUILD)/test/fuzz/fuzz_,$(FUZZ))
 
 $(BUILD)/test/fuzz/fuzz_settings: $(call objects,tools/jansson_table.c)
