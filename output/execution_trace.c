@@ -6,8 +6,8 @@
  *
  * Nodes stand in the order of their ends, as torch's. Ids: 1 is the process; threads have small ones; from FIRST_ID on
  * operators have even ones, by the order of their begins, so that a node can name a parent that is written later, and
- * each one's is smaller than those of what is inside it; tensors and storages have odd ones (identities.h). Where the table of addresses is full, the id is the address itself,
- * behind all others.
+ * each one's is smaller than those of what is inside it; tensors and storages have odd ones (identities.h). Where the
+ * table of addresses is full, the id is the address itself, behind all others.
  *
  * Where ours differ, and why:
  *   - What is new at an address that was used before has an id of its own, as far as operators' schemas tell.
