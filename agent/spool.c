@@ -65,10 +65,10 @@ static int back(struct tp_spool *spool, bool in_file, char *memory, size_t bytes
         if (error)
             return -error;
     }
-    if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
-        return 0;
-    for (size_t at = 0; at < bytes; at += TP_PAGE)
-        ((volatile char *)memory)[at] = 0;
+    if (madvise(memory, bytes, MADV_POPULATE_WRITE) != 0)
+        for (size_t at = 0; at < bytes; at += TP_PAGE)
+            ((volatile char *)memory)[at] = 0;
+    atomic_fetch_add_explicit(&spool->held, bytes, memory_order_relaxed);
     return 0;
 }
 
@@ -191,6 +191,7 @@ static int lay_out(struct tp_spool *spool)
     spool->names = (struct tp_intern *)map(tp_intern_size(), -1, 0);
     if (!spool->work || !spool->log_memory || !spool->names)
         return -ENOMEM;
+    atomic_store(&spool->held, 0);
     int error = back(spool, work_in_file, spool->work, STATE_BYTES, 0);
     if (error)
         return error;
@@ -378,7 +379,7 @@ void tp_spool_forget(struct tp_spool *spool)
 
 size_t tp_spool_held(const struct tp_spool *spool)
 {
-    return STATE_BYTES + spool->names_backed + (size_t)spool->pool.grown * TP_CHUNK_BYTES + spool->log.backed;
+    return atomic_load_explicit(&spool->held, memory_order_relaxed);
 }
 
 static size_t offset_of(const struct tp_log *log, uint64_t position)
@@ -491,6 +492,7 @@ static void give_back(struct tp_spool *spool)
         return;
     if (madvise(log->memory, log->backed, spool->kind == TP_SPOOL_MEMORY ? MADV_DONTNEED : MADV_REMOVE) != 0)
         return;
+    atomic_fetch_sub_explicit(&spool->held, log->backed, memory_order_relaxed);
     log->backed = 0;
     log->capacity = log->full_capacity;
     log->base = log->head; /* positions go on growing: a cycle may have noted this one as its begin */

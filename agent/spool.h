@@ -26,6 +26,7 @@
 #define TP_SPOOL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base.h"
 #include "cycle.h"
@@ -109,6 +110,7 @@ struct tp_spool {
     struct tp_spool_state *state;
     struct tp_intern *names;
     size_t names_bytes, names_backed;
+    atomic_size_t held; /* bytes backed now, of all parts: the writing thread asks while the background thread backs more */
     struct {                     /* what a file on a disk has already */
         size_t names, names_seen; /* bytes; those of the look before, since then surely whole */
         uint64_t steps, hash;     /* hash of the state without steps */
@@ -143,7 +145,7 @@ void tp_spool_close(struct tp_spool *spool);
 /* In a forked child: forgets the parent's spool (its memory is not there). */
 void tp_spool_forget(struct tp_spool *spool);
 
-size_t tp_spool_held(const struct tp_spool *spool); /* bytes backed now */
+size_t tp_spool_held(const struct tp_spool *spool); /* bytes backed now; any thread */
 
 /* Appends one block. -ENOSPC: drop older ones first; -EFBIG: it can never fit. */
 int tp_log_append(struct tp_spool *spool, const struct tp_block *header, const void *records);
