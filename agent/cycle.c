@@ -153,6 +153,14 @@ void tp_cycle_window(const struct tp_cycle *cycle, uint64_t *ret_begin, uint64_t
     pthread_mutex_unlock(&queue_lock);
 }
 
+uint64_t tp_cycle_kept_from(const struct tp_cycle *cycle)
+{
+    pthread_mutex_lock(&queue_lock);
+    uint64_t from = cycle->keep_from > cycle->begin ? cycle->keep_from : cycle->begin;
+    pthread_mutex_unlock(&queue_lock);
+    return from;
+}
+
 void tp_cycle_set_state(struct tp_cycle *cycle, enum tp_cycle_state state)
 {
     pthread_mutex_lock(&queue_lock);

@@ -79,6 +79,9 @@ struct tp_cycle *tp_cycle_first(void);
 struct tp_cycle *tp_cycle_after(const struct tp_cycle *cycle);
 enum tp_cycle_state tp_cycle_state(const struct tp_cycle *cycle);
 void tp_cycle_window(const struct tp_cycle *cycle, uint64_t *ret_begin, uint64_t *ret_end);
+
+/* Where the window would begin if it were cut now; its begin, unless it may be. */
+uint64_t tp_cycle_kept_from(const struct tp_cycle *cycle);
 void tp_cycle_set_state(struct tp_cycle *cycle, enum tp_cycle_state state);
 /* count begins were let go, until is the newest time among them (0: they were not the oldest ones). */
 void tp_cycle_dropped(struct tp_cycle *cycle, uint64_t count, uint64_t count_kept, uint64_t until);

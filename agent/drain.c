@@ -28,7 +28,7 @@
 
 static struct tp_bell wake, finished; /* `finished` rings once */
 static pthread_t thread_id;
-static bool running;
+static _Atomic bool running; /* set and cleared by who attaches and who leaves; asked by any way out */
 static _Atomic(const char *) finish_how; /* non-NULL: asked to finish */
 static struct tp_drain_cost cost; /* drain only, until finished */
 
@@ -89,8 +89,8 @@ static void count_dropped(const struct tp_block *block, const uint64_t *words, b
         uint64_t begin, end;
         tp_cycle_window(c, &begin, &end);
         uint64_t count = begins_between(block, words, begin, end);
-        uint64_t kept_from = c->keep_from > begin ? c->keep_from : begin;
-        tp_cycle_dropped(c, count, begins_between(block, words, kept_from, end), oldest ? block->last_time : 0);
+        uint64_t kept = begins_between(block, words, tp_cycle_kept_from(c), end);
+        tp_cycle_dropped(c, count, kept, oldest ? block->last_time : 0);
     }
 }
 
@@ -203,6 +203,20 @@ static void sleep_ns(long ns)
     nanosleep(&t, NULL);
 }
 
+/* The blocks before the window's first one may go. */
+static void pass_older_blocks(struct tp_cycle *cycle)
+{
+    uint64_t begin, end;
+    tp_cycle_window(cycle, &begin, &end);
+    struct tp_log *log = &tp_session.spool.log;
+    for (;;) {
+        struct tp_block *block = tp_log_at(log, &cycle->log_begin);
+        if (!block || block->last_time >= begin)
+            break;
+        cycle->log_begin = tp_log_after(cycle->log_begin, block);
+    }
+}
+
 /* Closed windows become whole: everything up to now is taken, and what lies in the log is theirs. */
 static bool make_whole(void)
 {
@@ -218,24 +232,11 @@ static bool make_whole(void)
     uint64_t head = tp_log_head(&tp_session.spool.log);
     for (struct tp_cycle *c = tp_cycle_first(); c; c = c == last ? NULL : tp_cycle_after(c))
         if (tp_cycle_state(c) == TP_CYCLE_CLOSED) {
+            pass_older_blocks(c);
             c->log_end = head;
             tp_cycle_set_state(c, TP_CYCLE_WHOLE);
         }
     return true;
-}
-
-/* The blocks before the window's first one may go. */
-static void pass_older_blocks(struct tp_cycle *cycle)
-{
-    uint64_t begin, end;
-    tp_cycle_window(cycle, &begin, &end);
-    struct tp_log *log = &tp_session.spool.log;
-    for (;;) {
-        struct tp_block *block = tp_log_at(log, &cycle->log_begin);
-        if (!block || block->last_time >= begin)
-            break;
-        cycle->log_begin = tp_log_after(cycle->log_begin, block);
-    }
 }
 
 /* New windows get their place in the log, closed ones go to the worker, written ones go away. */
@@ -256,7 +257,8 @@ static void tend_cycles(void)
             c->log_begun = true;
         }
         if (oldest == UINT64_MAX) {
-            pass_older_blocks(c);
+            if (tp_cycle_state(c) < TP_CYCLE_WHOLE) /* the worker reads a whole one's place, and from there on */
+                pass_older_blocks(c);
             oldest = c->log_begin;
         }
     }

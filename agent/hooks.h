@@ -24,12 +24,17 @@ struct tp_hooks {
 
 #define TP_HOOK_EPOCH_SHIFT 8
 
-TP_INTERNAL extern struct tp_hooks *tp_hooks; /* never NULL */
+TP_INTERNAL extern struct tp_hooks *_Atomic tp_hooks; /* never NULL */
+
+static inline struct tp_hooks *tp_hooks_page(void)
+{
+    return atomic_load_explicit(&tp_hooks, memory_order_acquire); /* pairs with tp_hooks_init */
+}
 
 /* False in a child of a raw clone: threads, locks and chunks of the session are not there. True in a child of vfork. */
 static inline bool tp_hooks_at_home(void)
 {
-    return tp_hooks->home;
+    return tp_hooks_page()->home;
 }
 
 /* In a forked child, once its session's state is its own. */
@@ -43,9 +48,9 @@ extern void (*tp_hooks_library_loaded)(void);
 
 static inline uint32_t tp_hooks_active(void)
 {
-    /* Relaxed: a hook that sees an older word records a little longer or begins a little later; the window's times, not
-     * this word, say what counts. */
-    return atomic_load_explicit(&tp_hooks->active, memory_order_relaxed);
+    /* A hook that sees an older word records a little longer or begins a little later; the window's times, not this word,
+     * say what counts. Acquire: who sees it switched on sees all that was made ready for it (tp_hooks_set). */
+    return atomic_load_explicit(&tp_hooks_page()->active, memory_order_acquire);
 }
 
 /* Sets the bits. One caller at a time (the session, under its lock). */

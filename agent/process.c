@@ -17,8 +17,8 @@
 #define WAIT_MS 25000
 
 int (*tp_process_real_sigaction)(int, const struct sigaction *, struct sigaction *);
-static bool initialised, catches;
-static volatile sig_atomic_t dying; /* the process (its id) that is ending by a signal which was caught */
+static _Atomic bool initialised, catches;
+static _Atomic pid_t dying; /* the process (its id) that is ending by a signal which was caught */
 
 /* Weak: musl's loader would end a program for want of a name, even in a library that is only preloaded. */
 extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *) __attribute__((weak));

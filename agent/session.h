@@ -31,14 +31,14 @@ struct tp_session_outputs {
 };
 
 struct tp_session {
-    enum tp_session_state state;
+    _Atomic enum tp_session_state state; /* written under the lock; ways out ask without it */
     const struct tp_settings *settings;
     const struct tp_collector *const *collectors; /* NULL at the end */
     const struct tp_session_outputs *outputs;
     struct tp_identity identity;
     struct tp_spool spool;
     bool child;  /* a process above this one is profiled, or this one was forked from a profiled one */
-    uint32_t pid;
+    _Atomic uint32_t pid;
     struct tp_clock_pair attached;
     uint64_t attach_ticks; /* how long attaching took */
     const char *ended; /* by which way the process leaves; set once it does */

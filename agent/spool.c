@@ -323,7 +323,7 @@ static void write_down(struct tp_spool *spool)
         put(spool, STATE_BYTES + spool->written.names, STATE_BYTES + used);
     spool->written.names = spool->written.names_seen;
     spool->written.names_seen = used;
-    uint64_t steps = state->header.steps;
+    uint64_t steps = atomic_load_explicit(&state->header.steps, memory_order_acquire); /* pairs with tp_spool_add_step */
     if (steps - spool->written.steps > TP_SPOOL_STEPS)
         spool->written.steps = steps - TP_SPOOL_STEPS;
     for (; spool->written.steps < steps; spool->written.steps++) {
@@ -344,9 +344,10 @@ static void write_down(struct tp_spool *spool)
 void tp_spool_add_step(struct tp_spool *spool, const struct tp_spool_step *step)
 {
     struct tp_spool_state *state = spool->state;
-    state->steps[state->header.steps % TP_SPOOL_STEPS] = *step;
-    atomic_signal_fence(memory_order_seq_cst); /* the process may be killed at any point */
-    state->header.steps++;
+    uint64_t count = atomic_load_explicit(&state->header.steps, memory_order_relaxed);
+    state->steps[count % TP_SPOOL_STEPS] = *step;
+    /* Release: the process may be killed at any point, and the background thread writes down what is counted. */
+    atomic_store_explicit(&state->header.steps, count + 1, memory_order_release);
 }
 
 void tp_spool_tend(struct tp_spool *spool)

@@ -48,7 +48,7 @@ struct tp_spool_header {
     uint64_t log_offset, log_bytes;
     uint64_t base, capacity, head, tail; /* of the log */
     _Atomic uint64_t chunkless_lost; /* pool.h */
-    uint64_t steps; /* how many there were; the newest are in the ring */
+    _Atomic uint64_t steps; /* how many there were; the newest are in the ring */
     struct tp_clock_pair last; /* when the background thread last looked */
 };
 

@@ -7,6 +7,7 @@
  */
 #include "ranges.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "../agent/dso.h"
@@ -63,46 +64,62 @@ static void is_missing(void)
     __builtin_trap();
 }
 
-static void (*before_by_kind[3])(void *range, const void *name, int64_t sequence); /* the program's own; by enum tp_range_name_kind */
+/* The program's own; by enum tp_range_name_kind. */
+struct before_by_kind {
+    void (*of[3])(void *range, const void *name, int64_t sequence);
+};
+static struct before_by_kind before_by_kind;
 
 static void before_of_kind(void *range, struct tp_range_name name, int64_t sequence)
 {
-    before_by_kind[name.kind](range, name.kind == TP_RANGE_NAME_TEXT ? name.text : name.object, sequence);
+    before_by_kind.of[name.kind](range, name.kind == TP_RANGE_NAME_TEXT ? name.text : name.object, sequence);
 }
 
 /* before(), where PyTorch has one for each kind of name. NULL: it has not. */
-static void *look_up_kinds(void)
+static void *look_up_kinds(struct before_by_kind *ret_kinds)
 {
-    *(void **)&before_by_kind[TP_RANGE_NAME_TEXT] = tp_real_in(LIBRARY, BEFORE_TEXT);
-    *(void **)&before_by_kind[TP_RANGE_NAME_OBJECT] = tp_real_in(LIBRARY, BEFORE_OBJECT);
+    *(void **)&ret_kinds->of[TP_RANGE_NAME_TEXT] = tp_real_in(LIBRARY, BEFORE_TEXT);
+    *(void **)&ret_kinds->of[TP_RANGE_NAME_OBJECT] = tp_real_in(LIBRARY, BEFORE_OBJECT);
     void *string = tp_real_in(LIBRARY, BEFORE_STRING);
-    *(void **)&before_by_kind[TP_RANGE_NAME_STRING] = string ? string : tp_real_in(LIBRARY, BEFORE_STRING_CXX11);
-    for (size_t i = 0; i < TP_COUNT(before_by_kind); i++)
-        if (!before_by_kind[i])
+    *(void **)&ret_kinds->of[TP_RANGE_NAME_STRING] = string ? string : tp_real_in(LIBRARY, BEFORE_STRING_CXX11);
+    for (size_t i = 0; i < TP_COUNT(ret_kinds->of); i++)
+        if (!ret_kinds->of[i])
             return NULL;
     void *function;
     *(void (**)(void *, struct tp_range_name, int64_t))&function = before_of_kind;
     return function;
 }
 
-/* Several threads may come here at once: all of them write the same. */
+/* Several threads may come here at once. Each looks up, for which the loader's lock is needed, and one publishes, for which
+ * none is: so nobody waits here for a thread that waits for the loader. */
 TP_COLD bool tp_ranges_look_up(void)
 {
     if (atomic_load_explicit(&tp_range_hooks, memory_order_acquire))
         return false;
     bool whole = true;
+    struct tp_range_hooks real;
+    struct before_by_kind kinds = {0};
     for (size_t i = 0; i < TP_COUNT(names); i++) {
         void *function = tp_real_in(LIBRARY, names[i].linker_name);
         if (!function && names[i].offset == offsetof(struct tp_range_hooks, before))
-            function = look_up_kinds();
+            function = look_up_kinds(&kinds);
         whole = whole && function;
         if (!function)
             *(void (**)(void))&function = is_missing;
-        memcpy((char *)&tp_range_real + names[i].offset, &function, sizeof function);
+        memcpy((char *)&real + names[i].offset, &function, sizeof function);
     }
+    static _Atomic bool taken;
+    if (atomic_exchange(&taken, true)) {
+        /* A child forked at this very moment has no thread that would: it publishes the same. */
+        for (int i = 0; i < 1000; i++, sched_yield())
+            if (atomic_load_explicit(&tp_range_hooks, memory_order_acquire))
+                return false;
+    }
+    before_by_kind = kinds;
+    tp_range_real = real;
     tp_range_real_is_whole = whole;
-    const struct tp_range_hooks *none = NULL;
-    return atomic_compare_exchange_strong(&tp_range_hooks, &none, &tp_range_real);
+    atomic_store_explicit(&tp_range_hooks, &tp_range_real, memory_order_release);
+    return true;
 }
 
 /* The door into a program without Python (torch.c is the other): its first range. One thread goes through, while the others

@@ -95,12 +95,12 @@ uint32_t tp_schema_id(const void *schema, const char *name, const char *overload
             continue;
         if (here && here != (uintptr_t)schema)
             continue;
-        /* Relaxed: the id was published when it was interned, and whoever writes here writes the same. */
-        uint64_t known = atomic_load_explicit(&slots[slot].known, memory_order_relaxed);
+        uint64_t known = atomic_load_explicit(&slots[slot].known, memory_order_acquire); /* pairs with the store below */
         if (TP_LIKELY((uint32_t)known && known >> 32 == hash))
             return (uint32_t)known;
         uint32_t id = intern(schema);
-        atomic_store_explicit(&slots[slot].known, (uint64_t)hash << 32 | id, memory_order_relaxed);
+        /* Release: with the id comes the text that was interned. Whoever writes here writes the same. */
+        atomic_store_explicit(&slots[slot].known, (uint64_t)hash << 32 | id, memory_order_release);
         return id;
     }
     return 0;
