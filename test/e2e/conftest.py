@@ -22,6 +22,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "test/e2e/programs"
 BUILD = ROOT / os.environ.get("TPROF_BUILD", "build")
 LIBRARY, COMMAND = BUILD / "libtprof.so", BUILD / "tprof"
+# Programs get signals as a shell in front of a person gives them: in the background of a script pytest has two ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 # The program's own variables are the test's business: none of ours comes in from outside.
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("TPROF_", "PYTEST")) and k != "LD_PRELOAD"}
 CLEAN["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -85,11 +88,7 @@ def arguments_of(program):
 
 
 def start(arguments, environment, **options):
-    """Signals as a shell gives them: pytest itself may have been started with SIGINT ignored."""
-    def reset():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    return subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            preexec_fn=reset, **options)
+    return subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
 def finish(process, folder, timeout=180):

@@ -160,7 +160,8 @@ def test_a_disk_that_is_full_and_freed_again(tmp_path, mounted):  # C60
     (line,) = ran.lines
     assert "was not written: " in line and "no space left on the device" in line
     told = re.findall(r"^  not written  (.*)$", ran.stderr, re.M)
-    assert [f.rpartition(".")[2] for f in told] == ["gz", "txt"]
+    # The second cycle's table comes a moment after its trace: by then there may be room again.
+    assert [f.rpartition(".")[2] for f in told] == ["gz", "txt"][:6 - len(ran.files(".table.txt"))]
 
 
 @root_only
