@@ -90,6 +90,22 @@ def test_sigterm_to_the_end_with_a_million_operators(run, capsys):
     assert took < 6
 
 
+def test_further_signals_do_not_cut_files_short(run):
+    """Supervisors send SIGTERM to the process and to its group; the second goes to a thread that is not in our handler."""
+    program = ("import threading, time, torch\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+               "a, b = torch.ones(4), torch.ones(4)\n"
+               "for _ in range(1000000): torch.add(a, a, out=b)\nprint('go', flush=True)\ntime.sleep(60)\n")
+    process, folder = run.start(program, TPROF_SCHEDULE="always")
+    assert process.stdout.readline() == b"go\n"
+    for _ in range(3):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.02)
+    result = finish(process, folder)
+    assert result.status == -signal.SIGTERM
+    assert result.summary["ended"] == "SIGTERM" and result.summary["kept"] >= 1_000_000
+    check(result.trace.path)
+
+
 FORK = LOOP + """
 pid = os.fork()
 for _ in range(10): torch.sub(a, a)
