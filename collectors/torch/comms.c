@@ -38,7 +38,7 @@ static _Alignas(16) unsigned char objects[2][OBJECT_BYTES];
 static uint16_t find(const void *what, size_t bytes, size_t from)
 {
     uint16_t found = 0;
-    for (size_t at = from; at + bytes <= OBJECT_BYTES; at += bytes)
+    for (size_t at = from; at + bytes <= OBJECT_BYTES; at += bytes < 8 ? bytes : 8)
         if (memcmp(objects[0] + at, what, bytes) == 0) {
             if (found)
                 return 0;
@@ -86,7 +86,8 @@ bool tp_comms_attach(void *library)
 {
     static const int64_t sizes[] = {701, 703, 709, 719, 727};
     static const int64_t in_elements = 0x1122334455667788, out_elements = 0x2233445566778811;
-    static const int32_t start = 0x31415926, stride = 0x27182818, size = 0x16180339;
+    /* Of a stride above 0 PyTorch makes the list of all ranks, as long as the group is large. */
+    static const int32_t start = 0x31415926, stride = -0x27182818, size = 0x16180339;
     /* The tuple's second element is the first in memory. All that is no number goes by its address. */
     void (*construct)(void *, struct string *, int, struct string *, int64_t, int64_t, int8_t, struct vector *,
                       struct vector *, int, int, int, bool);
@@ -119,12 +120,8 @@ bool tp_comms_attach(void *library)
     places.group_size = find(&size, 4, 8);
     places.type = find_byte(6, 7);
     places.is_async = find_byte(1, 0);
-    for (uint16_t at = 8; at + sizeof in <= OBJECT_BYTES; at += 8) {
-        if (memcmp(objects[0] + at, in, sizeof in) == 0)
-            places.in_split = at;
-        if (memcmp(objects[0] + at, out, sizeof out) == 0)
-            places.out_split = at;
-    }
+    places.in_split = find(in, sizeof in, 8);
+    places.out_split = find(out, sizeof out, 8);
     if (memcmp(objects[0], &(const char *){vtable + VTABLE_HEAD * sizeof(void *)}, sizeof vtable) != 0 ||
         !places.collective || !places.group_name || !places.group_description || !places.in_split ||
         !places.out_split || !places.in_elements || !places.out_elements || !places.rank_start ||
