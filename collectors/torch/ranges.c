@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "schema.h"
+
 struct tp_torch_ranges tp_torch_ranges;
 
 static bool starts_with(const char *text, const char *prefix)
@@ -44,6 +46,7 @@ void tp_torch_mark(const void *record_function, enum tp_mark_edge edge)
 
 TP_COLD uint32_t tp_torch_wake_child(void)
 {
+    tp_schema_forget();
     return tp_session_wake_child() ? tp_hooks_active() : 0;
 }
 

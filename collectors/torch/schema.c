@@ -105,3 +105,9 @@ uint32_t tp_schema_id(const void *schema, const char *name, const char *overload
     }
     return 0;
 }
+
+void tp_schema_forget(void)
+{
+    for (size_t i = 0; i < SLOTS; i++)
+        atomic_store_explicit(&slots[i].known, 0, memory_order_relaxed);
+}

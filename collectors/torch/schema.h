@@ -15,6 +15,9 @@ bool tp_schema_attach(void *library);
  * it. */
 uint32_t tp_schema_id(const void *schema, const char *name, const char *overload);
 
+/* A forked child has names of its own: ids of the parent's are none here. */
+void tp_schema_forget(void);
+
 bool tp_schema_begins_with(const void *schema, const char *text);
 
 #endif

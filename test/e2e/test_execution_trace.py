@@ -751,3 +751,35 @@ def test_the_trace_beside_it_shows_no_inputs(run):
     result = run(PROGRAM, TPROF_ON_TRACE_READY="chrome,execution_trace")
     assert result.files(".et.json.gz")
     assert all("Input Dims" not in e.args for e in result.trace.operators())
+
+
+FORKS = """
+import os, torch
+torch.ones(3).add(1).mul(2)
+pid = os.fork()
+if pid == 0:
+    for name in "first", "second":
+        with torch.autograd.profiler.record_function(name):
+            pass
+    torch.ones(3).add(1).mul(2)
+    raise SystemExit
+os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.parametrize("way", ["interpose", "callback"])
+def test_a_forked_child_has_names_of_its_own(run, way):
+    result = run(FORKS, TPROF_SCHEDULE="always", TPROF_ON_TRACE_READY="execution_trace", TPROF_CHILDREN="all", TPROF_HOOK=way)
+    traces = [ExecutionTrace(file) for file in result.files(".et.json.gz")]
+    assert len(traces) == 2
+    for trace in traces:
+        names = [node["name"] for node in trace.operators if node["name"].startswith("aten::")]
+        assert {"aten::ones", "aten::add", "aten::mul"} <= set(names)
+        assert [re.match(r"[^.(]*", node["attributes"]["op_schema"])[0] for node in trace.operators
+                if node["name"].startswith("aten::")] == names
+
+
+def test_it_asks_for_little_memory(run):
+    program = "import resource, torch\ntorch.ones(3) + 1\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    with_it, without = run(program, TPROF_SCHEDULE="always", TPROF_ON_TRACE_READY="execution_trace"), run.bare(program)
+    assert int(with_it.stdout) - int(without.stdout) < 64 << 10  # KiB
