@@ -607,6 +607,11 @@ static int et_end(void *state, const struct tp_model_counts *counts)
     write_special(trace, PROCESS_ID, "[pytorch|profiler|execution_trace|process]", 0);
     put(trace, "\n  ],\n  \"finish_ts\": ");
     put_u64(trace, monotonic_ms(trace->report, trace->report->window_end_ns));
+    if (trace->report->is_cut) { /* torch's never is; behind all of its keys, so that its readers go on */
+        put(trace, ",\n  \"partial\": \"");
+        put_escaped(trace, trace->report->partial_why, strlen(trace->report->partial_why));
+        put(trace, "\"");
+    }
     put(trace, "\n}");
     return tp_sink_status(trace->sink);
 }

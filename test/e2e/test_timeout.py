@@ -17,7 +17,7 @@ WHY = "post-processing timed out (TPROF_POST_PROCESSING_TIMEOUT_S); these are pa
 
 
 def run_for(run, seconds, **settings):
-    result = run(MANY, TPROF_SCHEDULE="always", TPROF_POST_PROCESSING_TIMEOUT_S=seconds, TPROF_ON_TRACE_READY="chrome,table,events",
+    result = run(MANY, TPROF_SCHEDULE="always", TPROF_POST_PROCESSING_TIMEOUT_S=seconds, TPROF_ON_TRACE_READY="chrome,table,events,execution_trace",
                  **settings)
     assert result.status == 0
     return result
@@ -40,6 +40,8 @@ def check_partial(result):
     listed = json.loads(gzip.decompress(events.read_bytes()))
     assert listed["partial"] and listed["why"] == WHY and (listed["kept"], listed["lost"]) == (kept, missing)
     assert len(listed["events"]) == listed["count"] <= kept + 1
+    (graph,) = result.files(".et.json.gz")
+    assert json.loads(gzip.decompress(graph.read_bytes()))["partial"] == WHY
     assert f"cycle 0 is partial: {WHY}" in result.stderr and f"{missing} were not written" in result.stderr
     return kept
 
@@ -60,8 +62,8 @@ def test_partial_results(run):
 def test_time_enough(run):
     result = run_for(run, 3600)
     assert "is not complete" not in result.stderr and result.trace.told["lost"] == 0 and not result.trace.told["partial"]
-    (table,) = result.files(".table.txt")
-    assert WHY not in result.stderr + table.read_text()
+    (table,), (graph,) = result.files(".table.txt"), result.files(".et.json.gz")
+    assert WHY not in result.stderr + table.read_text() and "partial" not in json.loads(gzip.decompress(graph.read_bytes()))
 
 
 @pytest.mark.parametrize("seconds", ["-1", "-0.5", "nan", "soon"])
