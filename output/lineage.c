@@ -17,6 +17,7 @@ struct link {
 /* A range around whole steps. */
 struct around {
     uint64_t start_ns, end_ns, serial, index;
+    uint64_t shown; /* index of the event that steps lie in for its sake; TP_LINEAGE_NONE: none do */
 };
 
 struct tp_lineage {
@@ -127,7 +128,7 @@ static int see_steps(struct tp_lineage *lineage, const struct tp_event *event)
                   &lineage->around_capacity) < 0)
         return -ENOMEM;
     lineage->around[lineage->around_count++] =
-        (struct around){event->start_ns, event->end_ns, event->thread->serial, event->index};
+        (struct around){event->start_ns, event->end_ns, event->thread->serial, event->index, TP_LINEAGE_NONE};
     return 0;
 }
 
@@ -228,20 +229,22 @@ int tp_lineage_end(struct tp_lineage *lineage)
     lineage->first_around = UINT64_MAX;
     for (size_t i = 0; i < lineage->slices.step_count; i++) {
         struct tp_lineage_step *step = &lineage->steps[i];
-        const struct around *inner = NULL;
+        struct around *inner = NULL;
         if (!tp_step_slices_get(&lineage->slices, i, &step->start_ns, &step->end_ns)) {
             step->start_ns = 0;
             continue;
         }
         step->index = lineage->next_index++;
         for (size_t k = 0; k < lineage->around_count; k++) {
-            const struct around *around = &lineage->around[k];
+            struct around *around = &lineage->around[k];
             if (around->serial == lineage->report->steps[i].thread.serial && around->start_ns <= step->start_ns &&
                 step->end_ns <= around->end_ns &&
                 (!inner || around->end_ns - around->start_ns < inner->end_ns - inner->start_ns))
                 inner = around;
         }
         step->parent = inner ? shown_parent(lineage, inner->index) : TP_LINEAGE_NONE;
+        if (inner)
+            inner->shown = step->parent;
         if (step->parent != TP_LINEAGE_NONE && step->parent < lineage->first_around)
             lineage->first_around = step->parent;
         if (step->parent != TP_LINEAGE_NONE && step->parent >= lineage->last_around)
@@ -285,8 +288,8 @@ bool tp_lineage_has_steps(const struct tp_lineage *lineage, uint64_t index)
 {
     if (index < lineage->first_around || index > lineage->last_around)
         return false;
-    for (size_t i = 0; i < lineage->slices.step_count; i++)
-        if (lineage->steps[i].start_ns && lineage->steps[i].parent == index)
+    for (size_t i = 0; i < lineage->around_count; i++)
+        if (lineage->around[i].shown == index)
             return true;
     return false;
 }
