@@ -106,7 +106,7 @@ def shapes(folder):
 def test_a_value_of_each_tag(tmp_path, deviation):
     """Of a tag that is not known nothing is looked at: those values hold addresses that are none."""
     settings = {"FAKE_TORCH": deviation} if deviation else {}
-    operators, _, stderr = run(tmp_path, TPROF_SCHEDULE="always", TPROF_RECORD_SHAPES="1", TPROF_BUFFER_MB="256", **settings)
+    operators, _, stderr = run(tmp_path, TPROF_SCHEDULE="always", TPROF_RECORD_SHAPES="1", TPROF_BUFFER_MB="64", **settings)
     assert "not known" not in stderr
     shown = {1: ("float", ""), 3: ("Scalar", "0.25"), 4: ("Scalar", "1.5-2.j"), 5: ("Scalar", "-7"), 7: ("Scalar", ""), 8: ("Scalar", ""),
              9: ("Scalar", ""), 10: ("Scalar", "True"), 14: ("ScalarList", "[-7, -7]")}
