@@ -118,8 +118,8 @@ TP_COLD bool tp_ranges_look_up(void)
     before_by_kind = kinds;
     tp_range_real = real;
     tp_range_real_is_whole = whole;
-    atomic_store_explicit(&tp_range_hooks, &tp_range_real, memory_order_release);
-    return true;
+    const struct tp_range_hooks *none = NULL; /* else it has been published meanwhile, and what observes may be in its place */
+    return atomic_compare_exchange_strong(&tp_range_hooks, &none, &tp_range_real);
 }
 
 /* The door into a program without Python (torch.c is the other): its first range. One thread goes through, while the others
