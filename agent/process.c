@@ -98,12 +98,9 @@ static void on_signal(int number)
         errno = saved;
         return;
     }
-    if (must_finish()) {
+    if (must_finish())
         dying = getpid();
-        finish(number == SIGINT ? "SIGINT" : "SIGTERM");
-    } else if (tp_process_is_recorded()) {
-        tp_drain_wait_finished(WAIT_MS); /* a further one while the files are being written does not cut them short */
-    }
+    tp_process_leave(number == SIGINT ? "SIGINT" : "SIGTERM"); /* a further signal waits for the files too */
     die(number);
     dying = 0; /* still here: process 1 of its namespace, which such a signal does not end, or a debugger kept it */
     errno = saved;
