@@ -35,10 +35,10 @@ static struct {
 
 static _Alignas(16) unsigned char objects[2][OBJECT_BYTES];
 
-static uint16_t find(const void *what, size_t bytes, size_t from)
+static uint16_t find(const void *what, size_t bytes)
 {
     uint16_t found = 0;
-    for (size_t at = from; at + bytes <= OBJECT_BYTES; at += bytes < 8 ? bytes : 8)
+    for (size_t at = 8; at + bytes <= OBJECT_BYTES; at += bytes < 8 ? bytes : 8)
         if (memcmp(objects[0] + at, what, bytes) == 0) {
             if (found)
                 return 0;
@@ -113,15 +113,15 @@ bool tp_comms_attach(void *library)
     places.collective = find_string("collective");
     places.group_name = find_string("name");
     places.group_description = find_string("description");
-    places.in_elements = find(&in_elements, 8, 8);
-    places.out_elements = find(&out_elements, 8, 8);
-    places.rank_start = find(&start, 4, 8);
-    places.rank_stride = find(&stride, 4, 8);
-    places.group_size = find(&size, 4, 8);
+    places.in_elements = find(&in_elements, 8);
+    places.out_elements = find(&out_elements, 8);
+    places.rank_start = find(&start, 4);
+    places.rank_stride = find(&stride, 4);
+    places.group_size = find(&size, 4);
     places.type = find_byte(6, 7);
     places.is_async = find_byte(1, 0);
-    places.in_split = find(in, sizeof in, 8);
-    places.out_split = find(out, sizeof out, 8);
+    places.in_split = find(in, sizeof in);
+    places.out_split = find(out, sizeof out);
     if (memcmp(objects[0], &(const char *){vtable + VTABLE_HEAD * sizeof(void *)}, sizeof vtable) != 0 ||
         !places.collective || !places.group_name || !places.group_description || !places.in_split ||
         !places.out_split || !places.in_elements || !places.out_elements || !places.rank_start ||
