@@ -70,11 +70,13 @@ def test_signal_in_the_midst_of_training(run, number):
     assert result.summary["ended"] == number.name
 
 
+MILLION = ("import torch, time\na, b = torch.ones(4), torch.ones(4)\n"
+           "for _ in range(1000000): torch.add(a, a, out=b)\nprint('go', flush=True)\ntime.sleep(60)\n")
+
+
 def test_sigterm_to_the_end_with_a_million_operators(run, capsys):
     """Files written and the process gone, gzip included; the bound for users is 2 s."""
-    program = ("import torch, time\na, b = torch.ones(4), torch.ones(4)\n"
-               "for _ in range(1000000): torch.add(a, a, out=b)\nprint('go', flush=True)\ntime.sleep(60)\n")
-    process, folder = run.start(program, TPROF_SCHEDULE="always")
+    process, folder = run.start(MILLION, TPROF_SCHEDULE="always")
     assert process.stdout.readline() == b"go\n"
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
@@ -92,10 +94,8 @@ def test_sigterm_to_the_end_with_a_million_operators(run, capsys):
 
 def test_further_signals_do_not_cut_files_short(run):
     """Supervisors send SIGTERM to the process and to its group; the second goes to a thread that is not in our handler."""
-    program = ("import threading, time, torch\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
-               "a, b = torch.ones(4), torch.ones(4)\n"
-               "for _ in range(1000000): torch.add(a, a, out=b)\nprint('go', flush=True)\ntime.sleep(60)\n")
-    process, folder = run.start(program, TPROF_SCHEDULE="always")
+    second = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    process, folder = run.start(second + MILLION, TPROF_SCHEDULE="always")
     assert process.stdout.readline() == b"go\n"
     for _ in range(3):
         process.send_signal(signal.SIGTERM)

@@ -17,8 +17,8 @@ WHY = "post-processing timed out (TPROF_POST_PROCESSING_TIMEOUT_S); these are pa
 
 
 def run_for(run, seconds, **settings):
-    result = run(MANY, TPROF_SCHEDULE="always", TPROF_POST_PROCESSING_TIMEOUT_S=seconds, TPROF_ON_TRACE_READY="chrome,table,events,execution_trace",
-                 **settings)
+    result = run(MANY, TPROF_SCHEDULE="always", TPROF_POST_PROCESSING_TIMEOUT_S=seconds,
+                 TPROF_ON_TRACE_READY="chrome,table,events,execution_trace", **settings)
     assert result.status == 0
     return result
 
