@@ -80,7 +80,7 @@ $(BUILD)/tprof: $(call objects,$(TOOLS)) $(BUILD)/libcore.a
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(JANSSON) -pthread -ldl -lm
 
 # Of the collectors, what can be tested without PyTorch.
-UNIT_COLLECTORS := $(addprefix collectors/torch/,tensor.c abi.c calibrate.c calibrate_inputs.c peek.c)
+UNIT_COLLECTORS := $(addprefix collectors/torch/,tensor.c abi.c calibrate.c calibrate_inputs.c sentinels.c catch.c peek.c)
 $(BUILD)/test/unit/run: $(call objects,$(UNIT) $(UNIT_COLLECTORS)) $(BUILD)/libcore.a
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) $(ZLIB) $(CHECK_LIBS) $(JANSSON) -pthread -ldl -lm

@@ -47,6 +47,7 @@ struct tp_torch_inputs {
     const void *tensor_type;
     uint16_t complex; /* in c10::ivalue::ComplexHolder: two doubles */
     uint8_t kinds[TP_TORCH_TAGS];
+    bool has_uint; /* UInt is one of the tags, behind Int */
 };
 
 static inline const void *tp_torch_pointer(const void *object, size_t offset)

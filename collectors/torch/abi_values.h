@@ -19,6 +19,9 @@ struct tp_torch_value_places {
     uint16_t data;    /* in c10::StorageImpl: address of its data */
     uint16_t held;    /* in what an IValue holds by reference: where its content begins */
     uint8_t none;     /* tag of an IValue that is None: the first one */
+    bool has_uint;    /* of tp_torch_inputs */
+    uint16_t string;  /* bytes of a std::string: its address of text comes first; its length then, or before the text */
+    bool schemas_are_texts; /* schema.h has found what it needs */
     size_t (*input_count)(const void *record_function); /* of the schema, where there is one */
     size_t (*output_count)(const void *record_function);
 };
@@ -46,6 +49,29 @@ static inline const void *tp_torch_schema(const struct tp_torch_value_places *at
 {
     bool has = ((const uint8_t *)record_function)[at->has_schema] == 1;
     return has ? tp_torch_pointer(record_function, at->schema) : NULL;
+}
+
+/* A schema begins with two strings: name and overload. */
+static inline const char *tp_torch_overload(const struct tp_torch_value_places *at, const void *schema)
+{
+    return tp_torch_pointer(schema, at->string);
+}
+
+/* enum tp_value_kind, but for tags that it does not know. */
+static inline unsigned tp_torch_value_kind(const struct tp_torch_value_places *at, const char *value)
+{
+    uint32_t tag;
+    memcpy(&tag, value + 8, sizeof tag);
+    unsigned kind = tag - at->none + TP_VALUE_NONE;
+    return kind + (kind >= TP_VALUE_UINT && !at->has_uint);
+}
+
+/* libstdc++ has two: with the length behind the address, or before what it leads to (the older one, of one word). */
+static inline const char *tp_torch_string(const struct tp_torch_value_places *at, const void *string, size_t *ret_bytes)
+{
+    const char *text = tp_torch_pointer(string, 0);
+    *ret_bytes = at->string == 8 ? tp_torch_u64(text - 24, 0) : tp_torch_u64(string, 8);
+    return text;
 }
 
 #endif

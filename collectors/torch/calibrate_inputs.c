@@ -1,7 +1,7 @@
 /*
  * calibrate_inputs.c: finds where PyTorch keeps the inputs of an operator, sizes and strides of tensors, and elements of
- * lists. PyTorch makes tensors of sizes that we choose and runs a few operators on them (torch's C shims: an exception
- * comes back as a status); an observer of ours looks at what those were given. An offset counts only if exactly one
+ * lists. PyTorch makes tensors of sizes that we choose and runs a few operators on them (sentinels.h); an observer of ours
+ * looks at what those were given. An offset counts only if exactly one
  * place fits all sentinels.
  *
  * The sentinels lie on the meta device, or have no elements: no memory, no thread pool, no random number is touched.
@@ -12,6 +12,7 @@
 
 #include "abi.h"
 #include "peek.h"
+#include "sentinels.h"
 
 #define TENSOR_WORDS 24 /* what is looked at of a tensor, of a list, of a RecordFunction */
 #define FUNCTIONAL_WORDS 40
@@ -27,15 +28,10 @@
 static const int64_t sizes[INLINE_MOST + 1] = {1009, 13, 7, 1, 1, 1, 1, 1, 1};
 static const int64_t strides[INLINE_MOST + 1] = {9176, 701, 97, 1, 1, 1, 1, 1, 1};
 
-/* What is called of PyTorch. Handles are at::Tensor *: the address of the TensorImpl is the word there. */
+static struct tp_sentinel_types types;
+
+/* What else is called of PyTorch. */
 static struct {
-    int32_t (*empty_strided)(int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t, void **);
-    int32_t (*new_handle)(void *, void **);
-    int32_t (*delete_tensor)(void *);
-    int32_t (*call)(const char *, const char *, uint64_t *);
-    int32_t (*new_list)(size_t, void **);
-    int32_t (*push_back)(void *, uint64_t);
-    int32_t (*cpu)(void), (*meta)(void), (*float32)(void), (*float64)(void), (*int16)(void), (*complex64)(void);
     const char *(*key_name)(uint16_t);
     const char *(*backend_name)(uint8_t);
     void *const *(*tensor_type)(void); /* const std::shared_ptr<TensorType> & */
@@ -53,18 +49,6 @@ static const struct {
 } names[] = {
 #define OFFSET(member) (size_t)((char *)&torch.member - (char *)&torch)
 #define NAME(linker_name, member) {linker_name, OFFSET(member), true}
-    NAME("aoti_torch_empty_strided", empty_strided),
-    NAME("aoti_torch_new_tensor_handle", new_handle),
-    NAME("aoti_torch_delete_tensor_object", delete_tensor),
-    NAME("aoti_torch_call_dispatcher", call),
-    NAME("torch_new_list_reserve_size", new_list),
-    NAME("torch_list_push_back", push_back),
-    NAME("aoti_torch_device_type_cpu", cpu),
-    NAME("aoti_torch_device_type_meta", meta),
-    NAME("aoti_torch_dtype_float32", float32),
-    NAME("aoti_torch_dtype_float64", float64),
-    NAME("aoti_torch_dtype_int16", int16),
-    NAME("aoti_torch_dtype_complex64", complex64),
     NAME("_ZN3c108toStringENS_11DispatchKeyE", key_name),
     NAME("_ZN3c108toStringENS_16BackendComponentE", backend_name),
     NAME("_ZN3c1010TensorType3getEv", tensor_type),
@@ -113,52 +97,23 @@ static bool take(struct sentinel *sentinel)
 
 static bool make(struct sentinel *sentinel, size_t dimensions, int32_t type, int32_t device)
 {
-    return torch.empty_strided((int64_t)dimensions, sizes, strides, type, device, 0, &sentinel->handle) == 0 &&
-           sentinel->handle && take(sentinel);
-}
-
-static uint64_t another_handle(const struct sentinel *sentinel)
-{
-    void *handle = NULL;
-    return torch.new_handle(sentinel->handle, &handle) == 0 ? (uintptr_t)handle : 0;
-}
-
-/* The list belongs to whom it is given to. */
-static uint64_t list_of(const uint64_t *values, size_t count)
-{
-    void *list = NULL;
-    if (torch.new_list(count, &list) != 0)
-        return 0;
-    for (size_t i = 0; i < count; i++)
-        if (torch.push_back(list, values[i]) != 0)
-            return 0;
-    return (uintptr_t)list;
+    return tp_sentinel_empty(dimensions, sizes, strides, type, device, &sentinel->handle) && take(sentinel);
 }
 
 /* The sentinels: types and devices differ, sizes do not. */
 enum { FLOAT_META, DOUBLE_META, SHORT_META, COMPLEX_META, FLOAT_CPU, SPARSE_CPU, SENTINELS };
 static struct sentinel made[SENTINELS];
 
-static bool make_sparse(struct sentinel *sentinel)
-{
-    /* sparse_coo_tensor.size(SymInt[] size, *, dtype, layout, device, pin_memory) */
-    uint64_t two_sizes[] = {11, 17}, stack[5] = {list_of(two_sizes, 2)};
-    if (!stack[0] || torch.call("aten::sparse_coo_tensor", "size", stack) != 0)
-        return false;
-    sentinel->handle = (void *)(uintptr_t)stack[0];
-    return sentinel->handle && take(sentinel);
-}
-
 static bool make_all(void)
 {
-    const int64_t none[DIMENSIONS] = {0};
-    struct sentinel *cpu = &made[FLOAT_CPU];
-    return make(&made[FLOAT_META], DIMENSIONS, torch.float32(), torch.meta()) &&
-           make(&made[DOUBLE_META], DIMENSIONS, torch.float64(), torch.meta()) &&
-           make(&made[SHORT_META], DIMENSIONS, torch.int16(), torch.meta()) &&
-           make(&made[COMPLEX_META], DIMENSIONS, torch.complex64(), torch.meta()) &&
-           torch.empty_strided(DIMENSIONS, none, strides, torch.float32(), torch.cpu(), 0, &cpu->handle) == 0 &&
-           cpu->handle && take(cpu) && make_sparse(&made[SPARSE_CPU]);
+    const int64_t none[DIMENSIONS] = {0}, two_sizes[] = {11, 17};
+    struct sentinel *cpu = &made[FLOAT_CPU], *sparse = &made[SPARSE_CPU];
+    return make(&made[FLOAT_META], DIMENSIONS, types.float32, types.meta) &&
+           make(&made[DOUBLE_META], DIMENSIONS, types.float64, types.meta) &&
+           make(&made[SHORT_META], DIMENSIONS, types.int16, types.meta) &&
+           make(&made[COMPLEX_META], DIMENSIONS, types.complex64, types.meta) &&
+           tp_sentinel_empty(DIMENSIONS, none, strides, types.float32, types.cpu, &cpu->handle) && take(cpu) &&
+           tp_sentinel_sparse(two_sizes, 2, &sparse->handle) && take(sparse);
 }
 
 static bool same_words(const struct image *image, size_t at, const int64_t *expected, size_t count)
@@ -188,18 +143,18 @@ static bool sizes_move_out(const struct tp_torch_inputs *at)
     size_t most = at->inline_dimensions, w = at->sizes / 8;
     struct sentinel in = {0}, out = {0};
     uint64_t apart[2 * (INLINE_MOST + 1)];
-    bool good = make(&in, most, torch.float32(), torch.meta()) && in.image.words[w] == most &&
+    bool good = make(&in, most, types.float32, types.meta) && in.image.words[w] == most &&
                 same_words(&in.image, w + 1, sizes, most) && same_words(&in.image, w + 1 + most, strides, most);
     if (good && most < INLINE_MOST + 1) {
         size_t more = most + 1;
-        good = make(&out, more, torch.float32(), torch.meta()) && out.image.words[w] == more &&
+        good = make(&out, more, types.float32, types.meta) && out.image.words[w] == more &&
                tp_peek(apart, (void *)(uintptr_t)out.image.words[w + 1], 2 * more) == 2 * more &&
                memcmp(apart, sizes, more * 8) == 0 && memcmp(apart + more, strides, more * 8) == 0;
     }
     if (in.handle)
-        torch.delete_tensor(in.handle);
+        tp_sentinel_delete(in.handle);
     if (out.handle)
-        torch.delete_tensor(out.handle);
+        tp_sentinel_delete(out.handle);
     return good;
 }
 
@@ -212,12 +167,12 @@ static uint16_t half_at(const struct image *image, size_t offset)
 
 static bool find_type(struct tp_torch_inputs *at)
 {
-    const int32_t types[] = {torch.float32(), torch.float64(), torch.int16(), torch.complex64()};
+    const int32_t expected[] = {types.float32, types.float64, types.int16, types.complex64};
     unsigned found = 0;
     for (size_t offset = 8; offset + 2 <= made[FLOAT_META].image.count * 8; offset += 2) {
         bool fits = true;
-        for (size_t i = 0; i < TP_COUNT(types); i++)
-            fits = fits && half_at(&made[FLOAT_META + i].image, offset) == types[i];
+        for (size_t i = 0; i < TP_COUNT(expected); i++)
+            fits = fits && half_at(&made[FLOAT_META + i].image, offset) == expected[i];
         if (fits) {
             at->type = (uint16_t)offset;
             found++;
@@ -328,7 +283,7 @@ static void find_functional(struct tp_torch_inputs *at)
         }
     if (found == 1 && image.words[0] == (uintptr_t)table)
         at->functional = table;
-    torch.delete_tensor(handle);
+    tp_sentinel_delete(handle);
 }
 
 /* The observer: copies the inputs of one operator, from the place where they are or from every one that fits. */
@@ -398,9 +353,8 @@ static void on_end(const void *record_function, void *context)
     (void)context;
 }
 
-/* Runs an operator that returns a tensor, and looks at what it was given. The stack's handles are its own after that. */
-static bool watch(const struct tp_torch_abi *abi, const char *name, const char *overload, uint64_t *stack, size_t count,
-                  size_t list_at, uint16_t only)
+/* Looks at the next operator of this name. */
+static void watch(const struct tp_torch_abi *abi, const char *name, size_t count, size_t list_at, uint16_t only)
 {
     memset(&seen, 0, sizeof seen);
     seen.abi = abi;
@@ -409,11 +363,14 @@ static bool watch(const struct tp_torch_abi *abi, const char *name, const char *
     seen.list_at = list_at;
     seen.tensor = list_at == 0 ? NULL : made[FLOAT_META].object;
     seen.only = only;
-    if (torch.call(name, overload, stack) != 0)
-        return false;
-    if (stack[0])
-        torch.delete_tensor((void *)(uintptr_t)stack[0]);
-    return seen.places == 1;
+}
+
+/* It ran, and its inputs lie at one place. */
+static bool watched(bool ran, void *result)
+{
+    if (result)
+        tp_sentinel_delete(result);
+    return ran && seen.places == 1;
 }
 
 static uint32_t tag_of(const uint64_t *values, size_t i)
@@ -428,36 +385,39 @@ struct tags {
 /* Where the inputs are, by operators whose inputs are known. */
 static bool find_place(const struct tp_torch_abi *abi, struct tp_torch_inputs *at, struct tags *tags)
 {
-    uint64_t transpose[3] = {another_handle(&made[FLOAT_META]), 1, 2};
-    if (!transpose[0] || !watch(abi, "aten::transpose", "int", transpose, 3, NONE, NONE) || seen.values[2] != 1 ||
-        seen.values[4] != 2 || tag_of(seen.values, 1) != tag_of(seen.values, 2))
+    void *tensor = made[FLOAT_META].handle, *result;
+    watch(abi, "aten::transpose", 3, NONE, NONE);
+    bool ran = tp_sentinel_transpose(tensor, 1, 2, &result);
+    if (!watched(ran, result) || seen.values[2] != 1 || seen.values[4] != 2 ||
+        tag_of(seen.values, 1) != tag_of(seen.values, 2))
         return false;
     at->values = seen.place;
     tags->tensor = tag_of(seen.values, 0);
     tags->integer = tag_of(seen.values, 1);
     const double quarter = 0.25;
-    uint64_t dropout[3] = {another_handle(&made[FLOAT_META]), 0, false}; /* not in training: nothing is drawn */
-    memcpy(&dropout[1], &quarter, sizeof quarter);
-    if (!dropout[0] || !watch(abi, "aten::dropout", "", dropout, 3, NONE, at->values) ||
-        memcmp(&seen.values[2], &quarter, sizeof quarter) != 0 || (uint8_t)seen.values[4] != false)
+    watch(abi, "aten::dropout", 3, NONE, at->values);
+    ran = tp_sentinel_dropout(tensor, quarter, false, &result); /* not in training: nothing is drawn */
+    if (!watched(ran, result) || memcmp(&seen.values[2], &quarter, sizeof quarter) != 0 || (uint8_t)seen.values[4] != false)
         return false;
     tags->floating = tag_of(seen.values, 1);
     tags->boolean = tag_of(seen.values, 2);
     return true;
 }
 
-/* The order of the tags in ATen/core/ivalue.h: Tensor, Storage, Double, ComplexDouble, Int, UInt, SymInt, SymFloat,
- * SymBool, Bool. Where those that were seen stand so, the others stand between them. */
+/* The order of the tags in ATen/core/ivalue.h: Tensor, Storage, Double, ComplexDouble, Int, UInt (not up to 2.6), SymInt,
+ * SymFloat, SymBool, Bool. Where those that were seen stand so, the others stand between them. */
 static bool name_tags(struct tp_torch_inputs *at, const struct tags *tags)
 {
-    if (tags->floating != tags->tensor + 2 || tags->integer != tags->floating + 2 ||
-        tags->boolean != tags->integer + 5 || tags->boolean >= TP_TORCH_TAGS)
+    at->has_uint = tags->boolean == tags->integer + 5;
+    uint32_t symbols = tags->integer + 1 + at->has_uint;
+    if (tags->floating != tags->tensor + 2 || tags->integer != tags->floating + 2 || tags->boolean != symbols + 3 ||
+        tags->boolean >= TP_TORCH_TAGS)
         return false;
     at->kinds[tags->tensor] = TP_TORCH_TENSOR;
     at->kinds[tags->floating] = TP_TORCH_DOUBLE;
     at->kinds[tags->floating + 1] = TP_TORCH_COMPLEX;
     at->kinds[tags->integer] = TP_TORCH_INT;
-    for (uint32_t symbol = tags->integer + 2; symbol < tags->boolean; symbol++)
+    for (uint32_t symbol = symbols; symbol < tags->boolean; symbol++)
         at->kinds[symbol] = TP_TORCH_SYMBOL;
     at->kinds[tags->boolean] = TP_TORCH_BOOL;
     return true;
@@ -466,9 +426,11 @@ static bool name_tags(struct tp_torch_inputs *at, const struct tags *tags)
 static bool find_lists(const struct tp_torch_abi *abi, struct tp_torch_inputs *at, const struct tags *tags)
 {
     const struct sentinel *tensor = &made[FLOAT_META];
-    uint64_t both[] = {another_handle(tensor), another_handle(tensor)}, cat[2] = {list_of(both, 2), 1};
-    if (!both[0] || !both[1] || !cat[0] || !watch(abi, "aten::cat", "", cat, 2, 0, at->values) ||
-        seen.element_count != 2)
+    void *const both[] = {tensor->handle, tensor->handle};
+    void *result;
+    watch(abi, "aten::stack", 2, 0, at->values);
+    bool ran = tp_sentinel_stack(both, 2, 1, &result);
+    if (!watched(ran, result) || seen.element_count != 2)
         return false;
     for (size_t i = 0; i < 2; i++)
         if (seen.elements[2 * i] != (uintptr_t)tensor->object || tag_of(seen.elements, i) != tags->tensor)
@@ -476,20 +438,20 @@ static bool find_lists(const struct tp_torch_abi *abi, struct tp_torch_inputs *a
     uint32_t list_tag = tag_of(seen.values, 0);
     at->list_values = (uint16_t)(seen.elements_at * 8);
     at->tensor_type = *torch.tensor_type();
-    unsigned types = 0;
+    unsigned type_places = 0;
     for (size_t w = 1; w < seen.list.count; w++)
         if (seen.list.words[w] == (uintptr_t)at->tensor_type) {
             at->list_type = (uint16_t)(w * 8);
-            types++;
+            type_places++;
         }
-    const uint64_t order[] = {0, 2, 1};
-    uint64_t permute[2] = {another_handle(tensor), list_of(order, 3)};
-    if (types != 1 || !permute[0] || !permute[1] || !watch(abi, "aten::permute", "", permute, 2, 1, at->values) ||
-        seen.element_count != 3 || seen.elements_at * 8 != at->list_values || tag_of(seen.values, 1) != list_tag ||
+    const int64_t order[] = {0, 2, 1};
+    watch(abi, "aten::permute", 2, 1, at->values);
+    ran = tp_sentinel_permute(tensor->handle, order, 3, &result);
+    if (!watched(ran, result) || type_places != 1 || seen.element_count != 3 || seen.elements_at * 8 != at->list_values || tag_of(seen.values, 1) != list_tag ||
         seen.list.words[at->list_type / 8] == (uintptr_t)at->tensor_type)
         return false;
     for (size_t i = 0; i < 3; i++)
-        if (seen.elements[2 * i] != order[i] || tag_of(seen.elements, i) != tags->integer)
+        if (seen.elements[2 * i] != (uint64_t)order[i] || tag_of(seen.elements, i) != tags->integer)
             return false;
     if (list_tag >= TP_TORCH_TAGS || at->kinds[list_tag] != TP_TORCH_OTHER)
         return false;
@@ -513,7 +475,7 @@ static const char *find_values(const struct tp_torch_abi *abi, struct tp_torch_i
 
 static const char *find_all(const struct tp_torch_abi *abi, struct tp_torch_inputs *at)
 {
-    if (!find_names(abi->library))
+    if (!tp_sentinels_find(abi->library, &types) || !find_names(abi->library))
         return "it lacks functions that would show them";
     if (!make_all())
         return "its tensors cannot be made";
@@ -541,7 +503,7 @@ int tp_torch_calibrate_inputs(struct tp_torch_abi *abi, struct tp_error *error)
         problem = find_all(abi, &at);
         for (size_t i = 0; i < SENTINELS; i++)
             if (made[i].handle)
-                torch.delete_tensor(made[i].handle);
+                tp_sentinel_delete(made[i].handle);
         memset(made, 0, sizeof made);
         tp_peek_end();
     }

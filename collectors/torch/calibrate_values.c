@@ -1,60 +1,35 @@
 /*
  * calibrate_values.c: finds where PyTorch keeps outputs and schema of an operator, and the storage of a tensor.
  * Tensors are made over memory of ours, at offsets that we choose, and an operator that changes nothing is run on one
- * (torch's C shims); an observer of ours looks at it. An offset counts only if exactly one place fits all.
+ * (sentinels.h); an observer of ours looks at it. An offset counts only if exactly one place fits all.
  */
 #include <dlfcn.h>
 #include <errno.h>
 
+#include "../../agent/log.h"
 #include "abi.h"
 #include "peek.h"
 #include "schema.h"
+#include "sentinels.h"
 
 #define TENSOR_WORDS 24
 #define STORAGE_WORDS 12
 #define FUNCTION_WORDS 64
-#define NAME_WORDS 4 /* of a std::string, whose place the schema's address shares */
+#define STRINGS 2 /* of libstdc++, whose place the schema's address shares */
 #define DEVICES 3
 
-/* What is called of PyTorch. */
+static struct tp_sentinel_types types;
+
+/* What else is called of PyTorch. */
 static struct {
-    int32_t (*from_blob)(void *, int64_t, const int64_t *, const int64_t *, int64_t, int32_t, int32_t, int32_t,
-                         void **);
-    int32_t (*empty_strided)(int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t, void **);
-    int32_t (*new_handle)(void *, void **);
-    int32_t (*delete_tensor)(void *);
-    int32_t (*call)(const char *, const char *, uint64_t *);
-    int32_t (*cpu)(void), (*meta)(void), (*float32)(void);
     size_t (*input_count)(const void *), (*output_count)(const void *);
 } torch;
 
-static const struct {
-    const char *linker_name;
-    size_t offset;
-} names[] = {
-#define NAME(linker_name, member) {linker_name, (size_t)((char *)&torch.member - (char *)&torch)}
-    NAME("aoti_torch_create_tensor_from_blob", from_blob),
-    NAME("aoti_torch_empty_strided", empty_strided),
-    NAME("aoti_torch_new_tensor_handle", new_handle),
-    NAME("aoti_torch_delete_tensor_object", delete_tensor),
-    NAME("aoti_torch_call_dispatcher", call),
-    NAME("aoti_torch_device_type_cpu", cpu),
-    NAME("aoti_torch_device_type_meta", meta),
-    NAME("aoti_torch_dtype_float32", float32),
-    NAME("_ZNK2at14RecordFunction10num_inputsEv", input_count),
-    NAME("_ZNK2at14RecordFunction11num_outputsEv", output_count),
-#undef NAME
-};
-
 static bool find_names(void *library)
 {
-    for (size_t i = 0; i < TP_COUNT(names); i++) {
-        void *symbol = dlsym(library, names[i].linker_name);
-        if (!symbol)
-            return false;
-        memcpy((char *)&torch + names[i].offset, &symbol, sizeof symbol);
-    }
-    return true;
+    *(void **)&torch.input_count = dlsym(library, "_ZNK2at14RecordFunction10num_inputsEv");
+    *(void **)&torch.output_count = dlsym(library, "_ZNK2at14RecordFunction11num_outputsEv");
+    return torch.input_count && torch.output_count && tp_sentinels_find(library, &types);
 }
 
 /* Two tensors over our memory, and one on another device. */
@@ -69,12 +44,12 @@ static struct {
 static bool make_all(void)
 {
     for (unsigned i = 0; i < TP_COUNT(made); i++) {
-        int32_t type = torch.float32(), failed;
+        bool good;
         if (i < 2)
-            failed = torch.from_blob(memory[i], 2, sizes, strides, offsets[i], type, torch.cpu(), 0, &made[i].handle);
+            good = tp_sentinel_from_blob(memory[i], 2, sizes, strides, offsets[i], &made[i].handle);
         else
-            failed = torch.empty_strided(2, sizes, strides, type, torch.meta(), 0, &made[i].handle);
-        if (failed || !made[i].handle)
+            good = tp_sentinel_empty(2, sizes, strides, types.float32, types.meta, &made[i].handle);
+        if (!good)
             return false;
         made[i].count = tp_peek(made[i].words, *(void **)made[i].handle, TENSOR_WORDS);
     }
@@ -116,26 +91,37 @@ static bool find_storage(struct tp_torch_value_places *at)
 /* Behind the element type: type, index, and whether there is one. */
 static bool find_device(const struct tp_torch_inputs *inputs, struct tp_torch_value_places *at)
 {
-    const int32_t types[DEVICES] = {torch.cpu(), torch.cpu(), torch.meta()};
+    const int32_t expected[DEVICES] = {types.cpu, types.cpu, types.meta};
     at->device = (uint16_t)(inputs->type + 2);
     for (unsigned i = 0; i < DEVICES; i++) {
         const uint8_t *bytes = (const uint8_t *)made[i].words + at->device;
-        if (at->device + 3u > made[i].count * 8 || bytes[0] != types[i] || bytes[2] != 1)
+        if (at->device + 3u > made[i].count * 8 || bytes[0] != expected[i] || bytes[2] != 1)
             return false;
     }
     return true;
 }
+
+#define OVERLOAD 0x746e69 /* "int", and its end */
+static const uint16_t string_bytes[STRINGS] = {32, 8};
 
 /* The observer. */
 static struct {
     const struct tp_torch_abi *abi;
     const char *name; /* NULL: seen already */
     const void *watched;
-    uint16_t schema, outputs[FUNCTION_WORDS];
+    uint16_t schema, string, outputs[FUNCTION_WORDS];
     unsigned schemas, output_places;
     uint64_t output[FUNCTION_WORDS]; /* the first payload at each place */
-    bool counts_are_right, schema_is_right;
+    bool schemas_are_texts, counts_are_right, schema_is_right;
 } seen;
+
+/* Behind what is as large as a string is said that it is no string; the second string of it is the overload. */
+static bool is_schema(const void *schema, const uint64_t *words, size_t said, size_t count, size_t string)
+{
+    uint64_t overload, text = 0;
+    return said < count && (uint8_t)words[said] == 1 && tp_peek(&overload, (const char *)schema + string, 1) == 1 &&
+           tp_peek(&text, (void *)(uintptr_t)overload, 1) == 1 && (text & 0xffffffff) == OVERLOAD;
+}
 
 static void *on_start(void **ret_context, const void *record_function)
 {
@@ -147,14 +133,17 @@ static void *on_start(void **ret_context, const void *record_function)
     seen.watched = record_function;
     uint64_t words[FUNCTION_WORDS], first;
     size_t count = tp_peek(words, record_function, FUNCTION_WORDS);
-    for (size_t w = 1; w + NAME_WORDS < count; w++)
-        if ((uint8_t)words[w + NAME_WORDS] == 1 && tp_peek(&first, (void *)(uintptr_t)words[w], 1) == 1 &&
-            first == (uintptr_t)name) {
-            seen.schema = (uint16_t)(w * 8);
-            seen.schemas++;
-        }
+    for (size_t w = 1; w < count; w++)
+        if (tp_peek(&first, (void *)(uintptr_t)words[w], 1) == 1 && first == (uintptr_t)name)
+            for (size_t i = 0; i < STRINGS && seen.schema != w * 8; i++)
+                if (is_schema((void *)(uintptr_t)words[w], words, w + string_bytes[i] / 8, count, string_bytes[i])) {
+                    seen.schema = (uint16_t)(w * 8);
+                    seen.string = string_bytes[i];
+                    seen.schemas++;
+                }
     if (seen.schemas == 1)
         seen.schema_is_right =
+            !seen.schemas_are_texts ||
             tp_schema_begins_with(tp_torch_pointer(record_function, seen.schema), "aten::transpose.int(");
     seen.counts_are_right = torch.input_count(record_function) == 3 && torch.output_count(record_function) == 1;
     return ret_context;
@@ -183,17 +172,15 @@ static bool watch(const struct tp_torch_abi *abi, struct tp_torch_value_places *
     memset(&seen, 0, sizeof seen);
     seen.abi = abi;
     seen.name = "aten::transpose";
-    void *handle = NULL;
-    if (torch.new_handle(made[0].handle, &handle) != 0)
-        return false;
-    uint64_t stack[3] = {(uintptr_t)handle, 0, 1};
+    seen.schemas_are_texts = at->schemas_are_texts;
+    void *handle;
     uint64_t observer = tp_torch_abi_add(abi, on_start, on_end, 1, TP_TORCH_NEED_INPUTS | TP_TORCH_NEED_OUTPUTS);
-    int32_t failed = torch.call("aten::transpose", "int", stack);
+    bool ran = tp_sentinel_transpose(made[2].handle, 0, 1, &handle);
     abi->remove_callback(observer);
-    if (failed || !stack[0])
+    if (!ran)
         return false;
-    uint64_t result = (uintptr_t)*(void **)(uintptr_t)stack[0];
-    torch.delete_tensor((void *)(uintptr_t)stack[0]);
+    uint64_t result = (uintptr_t)*(void **)handle;
+    tp_sentinel_delete(handle);
     unsigned found = 0;
     for (unsigned i = 0; i < seen.output_places; i++)
         if (seen.output[i] == result) {
@@ -201,7 +188,8 @@ static bool watch(const struct tp_torch_abi *abi, struct tp_torch_value_places *
             found++;
         }
     at->schema = seen.schema;
-    at->has_schema = (uint16_t)(seen.schema + NAME_WORDS * 8);
+    at->string = seen.string;
+    at->has_schema = (uint16_t)(seen.schema + seen.string);
     return found == 1 && seen.schema_is_right && seen.counts_are_right;
 }
 
@@ -212,16 +200,19 @@ static bool find_tags(const struct tp_torch_inputs *inputs, struct tp_torch_valu
     unsigned tensor = 0;
     while (tensor < TP_TORCH_TAGS && inputs->kinds[tensor] != TP_TORCH_TENSOR)
         tensor++;
-    unsigned none = tensor - (TP_VALUE_TENSOR - TP_VALUE_NONE), list = none + TP_VALUE_LIST - TP_VALUE_NONE;
+    unsigned none = tensor - (TP_VALUE_TENSOR - TP_VALUE_NONE);
+    unsigned list = none + TP_VALUE_LIST - TP_VALUE_NONE - !inputs->has_uint;
     at->none = (uint8_t)none;
+    at->has_uint = inputs->has_uint;
     at->held = inputs->list_values;
     return tensor >= 1 && list < TP_TORCH_TAGS && inputs->kinds[list] == TP_TORCH_LIST;
 }
 
 static const char *find_all(const struct tp_torch_abi *abi, struct tp_torch_value_places *at)
 {
-    if (!abi->overload_name || !find_names(abi->library) || !tp_schema_attach(abi->library))
+    if (!find_names(abi->library) )
         return "it lacks functions that would show them";
+    at->schemas_are_texts = tp_schema_attach(abi->library);
     if (!find_tags(&abi->inputs, at))
         return "its values are numbered in another way";
     if (!make_all())
@@ -245,7 +236,7 @@ int tp_torch_calibrate_values(struct tp_torch_abi *abi, struct tp_error *error)
         problem = find_all(abi, &at);
         for (size_t i = 0; i < TP_COUNT(made); i++)
             if (made[i].handle)
-                torch.delete_tensor(made[i].handle);
+                tp_sentinel_delete(made[i].handle);
         memset(made, 0, sizeof made);
         tp_peek_end();
     }
@@ -254,6 +245,8 @@ int tp_torch_calibrate_values(struct tp_torch_abi *abi, struct tp_error *error)
                      problem);
         return -ENOTSUP;
     }
+    if (!at.schemas_are_texts)
+        tp_log(TP_LOG_WARN, "operators' schemas are not known in PyTorch %s", abi->version);
     abi->values = at;
     return 0;
 }

@@ -130,8 +130,9 @@ static void put_text(struct values *values, const char *text, size_t bytes)
 static void put_string(struct values *values, const char *value)
 {
     const char *holder = tp_torch_pointer(value, 0);
-    put_text(values, tp_torch_pointer(holder, values->abi->values.held),
-             tp_torch_u64(holder, (size_t)values->abi->values.held + 8));
+    size_t bytes;
+    const char *text = tp_torch_string(&values->abi->values, holder + values->abi->values.held, &bytes);
+    put_text(values, text, bytes);
 }
 
 static void put_value(struct values *values, const char *value, unsigned depth);
@@ -162,9 +163,7 @@ static void put_tuple(struct values *values, const char *value, unsigned depth)
 
 static void put_value(struct values *values, const char *value, unsigned depth)
 {
-    uint32_t tag;
-    memcpy(&tag, value + 8, sizeof tag);
-    unsigned kind = tag - values->abi->values.none + TP_VALUE_NONE;
+    unsigned kind = tp_torch_value_kind(&values->abi->values, value);
     uint64_t payload = tp_torch_u64(value, 0);
     switch (kind) {
     case TP_VALUE_TENSOR:
@@ -265,7 +264,8 @@ void tp_values_given(const struct tp_torch_abi *abi, struct tp_thread *thread, c
     const void *schema = tp_torch_schema(&abi->values, record_function);
     if (schema && !values.lost) {
         all = tp_torch_last(all, abi->values.input_count(record_function));
-        values.like.schema = tp_schema_id(schema, abi->name(record_function), abi->overload_name(record_function));
+        if (abi->values.schemas_are_texts)
+            values.like.schema = tp_schema_id(schema, abi->name(record_function), tp_torch_overload(&abi->values, schema));
     }
     struct tp_comms comms;
     bool communicates = !schema && tp_comms_is_name(abi->name(record_function)) && tp_comms_now(&comms);

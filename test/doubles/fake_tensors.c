@@ -212,7 +212,7 @@ int32_t aoti_torch_call_dispatcher(const char *name, const char *overload, uint6
         stack[0] = (uintptr_t)new_handle_of(new_tensor(2, sizes, strides, 6, CPU, true));
         return 0;
     }
-    if (strcmp(name, "aten::cat") == 0) {
+    if (strcmp(name, "aten::stack") == 0) {
         values[0] = list_value(stack[0], true);
         values[1] = int_value(stack[1]);
         count = 2;

@@ -18,6 +18,12 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from traces import Trace  # noqa: E402
 
+try:
+    from torch import __version__ as torch_version
+except ImportError:
+    torch_version = ""
+VERSION = tuple(map(int, torch_version.split(".")[:2])) if torch_version else ()  # of PyTorch
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "test/e2e/programs"
 BUILD = ROOT / os.environ.get("TPROF_BUILD", "build")

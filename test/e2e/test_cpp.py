@@ -4,11 +4,10 @@ import subprocess
 
 import pytest
 
-from conftest import CLEAN, PROGRAMS, have_compiler, preload, start, finish
+from conftest import CLEAN, PROGRAMS, VERSION, have_compiler, preload, start, finish
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(not have_compiler(), reason="no C++ compiler")
-VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,9 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, have_compiler
+from conftest import ROOT, VERSION, have_compiler
 
 torch = pytest.importorskip("torch")
-VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
 
 
 def headers_agree(places):
@@ -33,7 +32,8 @@ def test_calibration_agrees_with_the_headers(run):
 
 
 def test_nothing_is_missing_here(run):
-    """On a PyTorch that is known the interposed way is taken, and shapes are known from 2.10 on."""
-    result = run("import torch\ntorch.ones(1)\n", TPROF_LOG="info", TPROF_RECORD_SHAPES="1")
+    """On a PyTorch that is known the interposed way is taken, and shapes are known; schemas from 2.6 on."""
+    result = run("import torch\ntorch.ones(1)\n", TPROF_LOG="info", ENABLE_PYTORCH_EXECUTION_TRACE="1")
     assert f"tprof: observes PyTorch {torch.__version__} by interposed functions" in result.stderr.splitlines()
-    assert any("shapes are not known" in line for line in result.stderr.splitlines()) == (VERSION < (2, 10))
+    missing = [line for line in result.stderr.splitlines() if " PyTorch" in line and " not " in line]
+    assert missing == ([] if VERSION >= (2, 6) else [f"tprof: operators' schemas are not known in PyTorch {torch.__version__}"])
