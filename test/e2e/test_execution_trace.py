@@ -23,6 +23,8 @@ from traces import unique
 ARRAYS = ["values", "shapes", "types", "strides"]
 SPECIAL = "[pytorch|profiler|execution_trace|"
 BY_DATA = VERSION >= (2, 10)
+pytestmark = pytest.mark.skipif(() < VERSION < (2, 6), reason="this PyTorch does not tell its operators' schemas")
+older_form = pytest.mark.skipif(() < VERSION < (2, 9), reason="this PyTorch's observer writes an older form")
 KEEP = BUILD / "test/doubles/libkeep.so"
 
 
@@ -106,6 +108,7 @@ def matched_any(torch, ours):
     return [(node, ours.by_record[record]) for record, node in torch.by_record.items()]
 
 
+@older_form
 def test_same_form(pair):
     """Keys and their order, of the file and of each node, the schema, and the special nodes."""
     torch, ours, _ = pair
@@ -131,6 +134,7 @@ def test_same_form(pair):
     assert {node["attributes"]["tid"] for node in torch.special("thread")} <= set(threads)
 
 
+@older_form
 def test_same_layout(pair):
     """Character by character, but for what the values are."""
     torch, ours, _ = pair
@@ -147,7 +151,7 @@ def test_same_names_and_attributes(pair):
     for a, b in matched(torch, ours):
         assert a["name"] == b["name"]
         assert {k: v for k, v in a["attributes"].items() if k != "fw_parent"} == \
-            {k: v for k, v in b["attributes"].items() if k != "fw_parent"}
+            {k: v for k, v in b["attributes"].items() if k != "fw_parent" and (k in a["attributes"] or VERSION >= (2, 9))}
 
 
 def above(trace, node, key):
@@ -255,6 +259,7 @@ def inside(trace, name, operator):
     return [node for node in trace.operators if node["ctrl_deps"] in ranges and node["name"] == operator]
 
 
+@pytest.mark.skipif(not BY_DATA, reason="this PyTorch's observer knows storages by another address")
 def test_addresses_that_are_used_again(run, tmp_path):
     """torch knows things by their addresses; ours are told apart where the operator says that its output is new."""
     if "address" in LIBRARY.parent.name:
@@ -349,13 +354,16 @@ def test_row(rows, row):
     (first,) = [record for record, node in torch.by_record.items() if node["name"] == f"row {row}"]
     nodes = [(node, ours.by_record[record]) for record, node in torch.by_record.items()
              if record >= first and node["ctrl_deps"] != 0]
+    if len(nodes) < 2 and () < VERSION < (2, 9):
+        pytest.skip("not in this PyTorch")
     assert len(nodes) > 5
-    assert compare_values(nodes) > 3
+    assert compare_values(nodes) > (3 if BY_DATA else 1)
     for a, b in nodes:
         assert a["name"] == b["name"]
         assert a["attributes"]["op_schema"] == b["attributes"]["op_schema"]
 
 
+@older_form
 def test_what_rows_cover(rows):
     """That the rows hold what their names say."""
     kinds = {kind for node in rows[1].operators for side in ("inputs", "outputs") for kind in node[side]["types"]}
@@ -428,12 +436,14 @@ def test_names_are_escaped(differences):
     assert [node["name"] for node in named(ours, "a .*")] == [f'a "quoted"\n{number}' for number in range(2)]
 
 
+@older_form
 def test_texts_are_utf8(differences):
     torch, ours = differences
     assert torch.count("\\uffffffc3\\uffffffa9\\uffffffe2\\uffffff82\\uffffffac") == 3
     assert [node["inputs"]["values"] for node in named(ours, "argument .")] == [[f"é€{number}"] for number in range(3)]
 
 
+@older_form
 def test_what_threw_has_a_node(differences):
     """And what follows it has its thread for a parent; torch's parent is what threw, which has no node."""
     torch, ours = differences

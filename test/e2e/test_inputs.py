@@ -7,7 +7,8 @@ import re
 import pytest
 
 from conftest import PROGRAMS as FOLDER
-from test_same_run import PROGRAMS
+from conftest import VERSION
+from test_same_run import PROGRAMS, needs_all_threads
 from traces import Trace
 
 KEYS = ["Concrete Inputs", "Input type", "Input Strides", "Input Dims"]
@@ -53,6 +54,8 @@ def test_every_row_ran(rows):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row != "symbolic"])
 def test_row(rows, row):
+    if len(rows[row]) < 2 and () < VERSION < (2, 9):
+        pytest.skip("not in this PyTorch")
     assert any(inputs(torch)["Input Dims"] for torch, _ in rows[row]), "nothing was given anything"
     for torch, ours in rows[row]:
         assert (torch.name, inputs(torch)) == (ours.name, inputs(ours))
@@ -88,6 +91,8 @@ def test_what_rows_cover(rows):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs(run_once, program):
+    if program == "inference_threads":
+        needs_all_threads()
     pair = observed_twice(run_once, program, WINDOW_ALL_THREADS=int(program == "inference_threads"))
     assert len(pair.both) > 100
     assert sum(bool(inputs(torch)["Input Dims"]) for torch, _ in pair.both) > 50

@@ -81,11 +81,16 @@ class Pair:
         return [(round(a), e.name) for a, (e, _) in zip(self.apart, self.timed) if a > FAR_NS]
 
 
+def needs_all_threads():
+    if "profile_all_threads" not in _ExperimentalConfig.__init__.__doc__:
+        pytest.skip("this torch.profiler cannot watch threads that were there before it")
+
+
 @pytest.fixture(scope="module", params=[(name, way) for name in PROGRAMS for way in ("interpose", "callback")],
                 ids=lambda param: "-".join(param))
 def pair(request, run_once):
-    if request.param[0] == "inference_threads" and "profile_all_threads" not in _ExperimentalConfig.__init__.__doc__:
-        pytest.skip("this torch.profiler cannot watch threads that were there before it")
+    if request.param[0] == "inference_threads":
+        needs_all_threads()
     return request.param, Pair(*observed_twice(run_once, *request.param, 0))
 
 

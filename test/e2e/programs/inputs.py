@@ -26,6 +26,7 @@ for schema in ("bools(Tensor x, bool[] y) -> Tensor", "strings(Tensor x, str[] y
 ops = torch.ops.inputs_test
 x = torch.arange(12, dtype=torch.float32).reshape(3, 4)
 ROWS = {}
+VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
 
 
 def row(function):
@@ -218,12 +219,14 @@ def device():
 
 @row
 def dtype():
-    for kind in (torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int32, torch.int64, torch.bool, torch.complex64,
-                 torch.complex32, torch.uint16, torch.uint32, torch.uint64, torch.float8_e5m2, torch.float8_e4m3fn, torch.float8_e5m2fnuz,
-                 torch.float8_e4m3fnuz, torch.float8_e8m0fnu):
-        yield torch.zeros(2, 3).to(kind).clone()
+    """Older versions of PyTorch lack some."""
+    for name in ("float16", "bfloat16", "int8", "uint8", "int32", "int64", "bool", "complex64", "complex32", "uint16", "uint32", "uint64",
+                 "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e8m0fnu"):
+        if hasattr(torch, name):
+            yield torch.zeros(2, 3).to(getattr(torch, name)).clone()
     for name in ("uint1", "uint7", "int1", "int7", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "float4_e2m1fn_x2"):
-        yield torch.empty(3, dtype=getattr(torch, name), device="meta").view(3)
+        if hasattr(torch, name):
+            yield torch.empty(3, dtype=getattr(torch, name), device="meta").view(3)
 
 
 @row
@@ -453,18 +456,27 @@ def observed(name):
     observer.unregister_callback()
 
 
+def show(name, results):
+    for result in results:
+        shown = result.detach()
+        if shown.device.type == "meta" or shown.layout != torch.strided or "8" in str(shown.dtype):
+            print(name, shown.dtype, list(shown.shape))
+        else:
+            print(name, shown.dtype, list(shown.shape), shown.to(torch.complex128).flatten().tolist()[:50])
+
+
 def run():
     chosen = os.environ.get("ROWS")
     for name, function in ROWS.items():
         if chosen and name not in chosen.split(","):
             continue
         with observed(name), record_function(f"row {name}"):
-            for result in function():
-                shown = result.detach()
-                if shown.device.type == "meta" or shown.layout != torch.strided or "8" in str(shown.dtype):
-                    print(name, shown.dtype, list(shown.shape))
-                else:
-                    print(name, shown.dtype, list(shown.shape), shown.to(torch.complex128).flatten().tolist()[:50])
+            try:
+                show(name, function())
+            except (AttributeError, RuntimeError, TypeError) as error:
+                if VERSION >= (2, 9):
+                    raise
+                print(name, "is not in this PyTorch:", type(error).__name__)
 
 
 window = os.environ.get("WINDOW")
