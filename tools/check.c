@@ -147,7 +147,7 @@ int tp_command_check(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (options && strcmp(argv[i], "--help") == 0) {
             fputs(help, stdout);
-            return fflush(stdout) == 0 ? SOUND : UNREADABLE;
+            return SOUND;
         } else if (options && strcmp(argv[i], "--json") == 0) {
             check.json = true;
         } else if (options && strcmp(argv[i], "--") == 0) {
@@ -178,9 +178,5 @@ int tp_command_check(int argc, char **argv)
     else
         print_text(&check, total);
     findings_free(&check.findings);
-    if (fflush(stdout) != 0) {
-        fprintf(stderr, "tprof check: stdout: %s\n", strerror(errno));
-        return UNREADABLE;
-    }
     return total ? FLAWED : SOUND;
 }

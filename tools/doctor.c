@@ -275,7 +275,7 @@ int tp_command_doctor(int argc, char **argv)
         }
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             fputs(help, stdout);
-            return fflush(stdout) == 0 ? TP_DONE : TP_WRONG_USE;
+            return TP_DONE;
         }
         if (strcmp(argv[i], "--json") != 0) {
             fprintf(stderr, "tprof doctor: unknown option %s; there are --json and --help\n", argv[i]);
@@ -301,9 +301,5 @@ int tp_command_doctor(int argc, char **argv)
     else
         print_text();
     tp_arena_free(&doctor.arena);
-    if (fflush(stdout) != 0) {
-        fprintf(stderr, "tprof doctor: stdout: %s\n", strerror(errno));
-        return TP_WRONG_USE;
-    }
     return broken ? TP_FAILED : TP_DONE;
 }

@@ -204,7 +204,7 @@ int tp_command_events(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (may_be_option && strcmp(argv[i], "--help") == 0) {
             fputs(help, stdout);
-            return fflush(stdout) == 0 ? TP_DONE : TP_WRONG_USE;
+            return TP_DONE;
         }
         if (!read_argument(&request, argc, argv, &i, &may_be_option))
             return TP_WRONG_USE;
@@ -217,9 +217,5 @@ int tp_command_events(int argc, char **argv)
     tp_arena_init(&arena, 0);
     int status = list(&request, &arena);
     tp_arena_free(&arena);
-    if (fflush(stdout) != 0) {
-        fprintf(stderr, "tprof events: stdout: %s\n", strerror(errno));
-        return TP_WRONG_USE;
-    }
     return status;
 }

@@ -139,7 +139,7 @@ int tp_command_run(int argc, char **argv)
     char library[TP_PRELOAD_PATH];
     int program = take_options(argc, argv);
     if (program == 0)
-        return fflush(stdout) == 0 ? TP_DONE : TP_WRONG_USE;
+        return TP_DONE;
     if (program < 0)
         return TP_WRONG_USE;
     if (program >= argc) {

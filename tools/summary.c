@@ -289,7 +289,7 @@ int tp_command_summary(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (may_be_option && strcmp(argv[i], "--help") == 0) {
             fputs(help, stdout);
-            return fflush(stdout) == 0 ? TP_DONE : TP_WRONG_USE;
+            return TP_DONE;
         } else if (may_be_option && strcmp(argv[i], "--json") == 0) {
             summary.json = true;
         } else if (may_be_option && strcmp(argv[i], "--") == 0) {
@@ -313,9 +313,5 @@ int tp_command_summary(int argc, char **argv)
     int status = summarize(&summary, &arena);
     tp_arena_free(&arena);
     free(summary.steps_ns);
-    if (fflush(stdout) != 0) {
-        fprintf(stderr, "tprof summary: stdout: %s\n", strerror(errno));
-        return TP_WRONG_USE;
-    }
     return status;
 }

@@ -285,7 +285,7 @@ int tp_command_table(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (may_be_option && strcmp(argv[i], "--help") == 0) {
             fputs(help, stdout);
-            return fflush(stdout) == 0 ? TP_DONE : TP_WRONG_USE;
+            return TP_DONE;
         }
         if (may_be_option && strcmp(argv[i], "--") == 0) {
             may_be_option = false;
@@ -307,9 +307,5 @@ int tp_command_table(int argc, char **argv)
     tp_arena_init(&arena, 0);
     int status = make_table(&request, &arena);
     tp_arena_free(&arena);
-    if (fflush(stdout) != 0) {
-        fprintf(stderr, "tprof table: stdout: %s\n", strerror(errno));
-        return TP_WRONG_USE;
-    }
     return status;
 }

@@ -32,11 +32,14 @@ static void usage(void)
            "Exit status: 0 done, 1 the check failed, 2 wrong use.\n");
 }
 
-static int finish_output(void)
+/* What was said must have been heard, whatever came of it. An error may be older than the last of the output. */
+static int finish_output(const char *command, int status)
 {
-    if (fflush(stdout) == 0)
-        return TP_DONE;
-    fprintf(stderr, "tprof: stdout: %s\n", strerror(errno));
+    bool failed = ferror(stdout), flushed = fflush(stdout) == 0;
+    if (flushed && !failed)
+        return status;
+    fprintf(stderr, "tprof%s%s: stdout: %s\n", command ? " " : "", command ? command : "",
+            flushed ? "not all of it could be written" : strerror(errno));
     return TP_WRONG_USE;
 }
 
@@ -65,14 +68,14 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         usage();
-        return finish_output();
+        return finish_output(NULL, TP_DONE);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("tprof %s\n", TP_VERSION);
-        return finish_output();
+        return finish_output(NULL, TP_DONE);
     }
     for (size_t i = 0; i < TP_COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return finish_output(commands[i].name, commands[i].run(argc - 1, argv + 1));
     return refuse(argv[1]);
 }

@@ -54,13 +54,29 @@ def test_wrong_use_is_one_line_and_status_2(arguments, said):
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"], ["check", "--help"],
-                                       ["doctor", "--help"]])
+                                       ["doctor", "--help"], ["recover", "--help"], ["table", "--help"], ["events", "--help"],
+                                       ["summary", "--help"]])
 def test_help_goes_to_stdout(arguments):
     result = tprof(*arguments)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout
     with open("/dev/full", "w") as full:
         assert subprocess.run([COMMAND, *arguments], stdout=full, stderr=subprocess.DEVNULL).returncode == 2
+
+
+@pytest.mark.parametrize("command", [["check"], ["table"], ["table", "--json"], ["events"], ["events", "--json"], ["summary"]])
+@pytest.mark.parametrize("count", [1, 500])
+def test_what_is_not_heard_is_no_success(tmp_path, command, count):
+    """Also where all of it was written, and lost, before the end."""
+    events = [{"ph": "X", "cat": "cpu_op", "name": f"aten::op{i}", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5,
+               "args": {"External id": i + 1, "Record function id": i + 1, "Ev Idx": i}} for i in range(count)]
+    file = tmp_path / "t.pt.trace.json"
+    file.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    assert subprocess.run([COMMAND, *command, file], capture_output=True).returncode == 0
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([COMMAND, *command, file], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"tprof {command[0]}: stdout: ")
 
 
 def test_help_of_run_tells_every_setting():
