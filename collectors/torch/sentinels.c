@@ -31,7 +31,7 @@ struct returned {
 };
 
 static struct {
-    /* Of every version. */
+    /* Of every version; from_blob is for values alone. */
     int32_t (*empty_strided)(int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t, void **);
     int32_t (*from_blob)(void *, int64_t, const int64_t *, const int64_t *, int64_t, int32_t, int32_t, int32_t, void **);
     int32_t (*delete_tensor)(void *);
@@ -55,7 +55,7 @@ static struct {
 
 static bool by_shims;
 
-enum set { ALWAYS, SHIMS, CXX };
+enum set { ALWAYS, SHIMS, CXX, MAYBE };
 
 static const struct {
     const char *linker_name;
@@ -64,7 +64,7 @@ static const struct {
 } names[] = {
 #define NAME(set, member, linker_name) {linker_name, (size_t)((char *)&torch.member - (char *)&torch), set}
     NAME(ALWAYS, empty_strided, "aoti_torch_empty_strided"),
-    NAME(ALWAYS, from_blob, "aoti_torch_create_tensor_from_blob"),
+    NAME(MAYBE, from_blob, "aoti_torch_create_tensor_from_blob"),
     NAME(ALWAYS, delete_tensor, "aoti_torch_delete_tensor_object"),
     NAME(ALWAYS, cpu, "aoti_torch_device_type_cpu"),
     NAME(ALWAYS, float32, "aoti_torch_dtype_float32"),
@@ -89,7 +89,7 @@ static const struct {
 
 bool tp_sentinels_find(void *library, struct tp_sentinel_types *ret_types)
 {
-    bool has[] = {[ALWAYS] = true, [SHIMS] = true, [CXX] = true};
+    bool has[] = {[ALWAYS] = true, [SHIMS] = true, [CXX] = true, [MAYBE] = true};
     for (size_t i = 0; i < TP_COUNT(names); i++) {
         void *symbol = dlsym(library, names[i].linker_name);
         has[names[i].set] = has[names[i].set] && symbol;
@@ -120,7 +120,8 @@ bool tp_sentinel_from_blob(void *memory, size_t dimensions, const int64_t *sizes
                            void **ret_handle)
 {
     *ret_handle = NULL;
-    return torch.from_blob(memory, (int64_t)dimensions, sizes, strides, offset, torch.float32(), torch.cpu(), 0,
+    return torch.from_blob &&
+           torch.from_blob(memory, (int64_t)dimensions, sizes, strides, offset, torch.float32(), torch.cpu(), 0,
                            ret_handle) == 0 &&
            *ret_handle;
 }

@@ -203,16 +203,17 @@ def test_without_jansson_one_line_names_the_package(tmp_path):
     (tmp_path / "libjansson.so.4").write_text("")
     file = tmp_path / "a.json"
     file.write_text('{"log": "info"}')
-    result = agent(tmp_path / "out", LD_LIBRARY_PATH=str(tmp_path), TPROF_CONFIG=str(file))
+    folders = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("LD_LIBRARY_PATH")]))
+    result = agent(tmp_path / "out", LD_LIBRARY_PATH=folders, TPROF_CONFIG=str(file))
     assert result.returncode == 0
     assert "libjansson.so.4 is not here (Debian package libjansson4)" in result.stderr
     assert "stays out" in result.stderr and not (tmp_path / "out").exists()
     # What is left out is left out; the rest goes on.
-    result = agent(tmp_path / "out", LD_LIBRARY_PATH=str(tmp_path), TPROF_METADATA_JSON='{"a": 1}')
+    result = agent(tmp_path / "out", LD_LIBRARY_PATH=folders, TPROF_METADATA_JSON='{"a": 1}')
     assert "TPROF_METADATA_JSON: is left out: libjansson.so.4 is not here" in result.stderr
     assert list((tmp_path / "out").glob("*.pt.trace.json.gz"))
     # The command needs none.
-    ran = tprof("run", "--config", file, sys.executable, "-c", SHOW, LD_LIBRARY_PATH=str(tmp_path))
+    ran = tprof("run", "--config", file, sys.executable, "-c", SHOW, LD_LIBRARY_PATH=folders)
     assert json.loads(ran.stdout)["TPROF_LOG"] == "info"
 
 
