@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "abi.h"
+#include "catch.h"
 #include "peek.h"
 #include "sentinels.h"
 
@@ -264,15 +265,22 @@ static bool find_flags(struct tp_torch_inputs *at)
     return found == 1 && at->symbolic != 0;
 }
 
-/* torch.func.functionalize wraps tensors, and the sizes of the wrapper lag behind. Where this is not found they are what
- * is shown. */
-static void find_functional(struct tp_torch_inputs *at)
+static void make_functional(void *ret_handle)
 {
-    if (!torch.to_functional || !torch.operator_new || !torch.functional_table)
-        return;
-    const void *table = torch.functional_table + 2;
     void *handle = torch.operator_new(sizeof(void *)); /* becomes an at::Tensor, deleted as one */
     torch.to_functional(handle, made[FLOAT_META].handle);
+    *(void **)ret_handle = handle;
+}
+
+/* torch.func.functionalize wraps tensors, and the sizes of the wrapper lag behind. Where this is not found they are what
+ * is shown. */
+static void find_functional(void *library, struct tp_torch_inputs *at)
+{
+    void *handle;
+    if (!torch.to_functional || !torch.operator_new || !torch.functional_table || !tp_catch_find(library) ||
+        !tp_catch(make_functional, &handle))
+        return;
+    const void *table = torch.functional_table + 2;
     struct image image;
     take_image(&image, *(void **)handle, FUNCTIONAL_WORDS);
     unsigned found = 0;
@@ -488,7 +496,7 @@ static const char *find_all(const struct tp_torch_abi *abi, struct tp_torch_inpu
     if (!find_flags(at))
         return "the place of its tensors' flags was not found";
     at->undefined = torch.undefined;
-    find_functional(at);
+    find_functional(abi->library, at);
     uint64_t handle = tp_torch_abi_add(abi, on_start, on_end, 1, TP_TORCH_NEED_INPUTS);
     const char *problem = find_values(abi, at);
     abi->remove_callback(handle);
