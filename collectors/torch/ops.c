@@ -102,7 +102,10 @@ static int attach(const struct tp_settings *settings, struct tp_error *error)
         if (tp_torch_ranges.values)
             abi->needs |= TP_TORCH_NEED_OUTPUTS;
     }
-    tp_torch_ranges.overload_names = settings->experimental_config.capture_overload_names;
+    bool overloads = settings->experimental_config.capture_overload_names;
+    if (overloads && !abi->overload_name)
+        tp_log(TP_LOG_WARN, "capture_overload_names: PyTorch %s does not tell them; names stand alone", abi->version);
+    tp_torch_ranges.overload_names = overloads && abi->overload_name;
     tp_torch_ranges.whole = tp_torch_ranges.overload_names || tp_torch_ranges.values;
     tp_torch_ranges.step_range = settings->step.kind == TP_STEP_RANGE ? settings->step.name : NULL;
     choose_way(settings->hook);

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from conftest import check
-from test_same_run import PROGRAMS
+from test_same_run import PROGRAMS, WATCHES_ALL_THREADS
 from traces import Trace
 
 
@@ -55,7 +55,7 @@ def by_thread(trace):
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_own_profiler_sees_the_same(run, tmp_path, program):
     bare, with_us = tmp_path / "bare.json", tmp_path / "with.json"
-    first = run.bare(program, WINDOW=bare, WINDOW_ALL_THREADS=1)
-    second = run(program, WINDOW=with_us, WINDOW_ALL_THREADS=1)
+    first = run.bare(program, WINDOW=bare, WINDOW_ALL_THREADS=int(WATCHES_ALL_THREADS))
+    second = run(program, WINDOW=with_us, WINDOW_ALL_THREADS=int(WATCHES_ALL_THREADS))
     assert (first.status, first.stdout) == (second.status, second.stdout)
     assert by_thread(Trace(bare)) == by_thread(Trace(with_us))

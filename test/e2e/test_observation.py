@@ -1,5 +1,6 @@
 """What is observed, and what is not, in both ways of observing."""
 import pytest
+from conftest import VERSION
 
 both_ways = pytest.mark.parametrize("way", ["interpose", "callback"])
 
@@ -21,9 +22,13 @@ for _ in range(10): torch.sin(a)
 
 @both_ways
 def test_overload_names(run, way):
-    trace = run("import torch\na = torch.ones(4)\ntorch.add(a, a)\n", TPROF_SCHEDULE="always", TPROF_HOOK=way,
-                TPROF_EXPERIMENTAL_CONFIG='{"capture_overload_names": true}').trace
-    assert trace.count("aten::add.Tensor") == 1 and trace.count("aten::add") == 0
+    """PyTorch up to 2.6 does not tell them, which is one line."""
+    result = run("import torch\na = torch.ones(4)\ntorch.add(a, a)\n", TPROF_SCHEDULE="always", TPROF_HOOK=way,
+                 TPROF_EXPERIMENTAL_CONFIG='{"capture_overload_names": true}')
+    assert result.status == 0
+    known = not any("does not tell them; names stand alone" in line for line in result.lines)
+    assert len(result.lines) == (0 if known else 1) and (known or VERSION < (2, 9))
+    assert [result.trace.count(name) for name in ("aten::add.Tensor", "aten::add")] == ([1, 0] if known else [0, 1])
 
 
 CLEARS = """

@@ -81,8 +81,11 @@ class Pair:
         return [(round(a), e.name) for a, (e, _) in zip(self.apart, self.timed) if a > FAR_NS]
 
 
+WATCHES_ALL_THREADS = "profile_all_threads" in _ExperimentalConfig.__init__.__doc__
+
+
 def needs_all_threads():
-    if "profile_all_threads" not in _ExperimentalConfig.__init__.__doc__:
+    if not WATCHES_ALL_THREADS:
         pytest.skip("this torch.profiler cannot watch threads that were there before it")
 
 
