@@ -142,6 +142,8 @@ JOBS := $(BUILD)/test/processes/processes $(BUILD)/test/places/job
 $(JOBS): $(BUILD)/%: $(BUILD)/%.o
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZER) $(LDFLAGS) -pthread -ldl
+$(BUILD)/test/processes/processes: $(call objects,$(addprefix test/processes/,children.c ends.c signals.c))
+-include $(patsubst %.c,$(BUILD)/%.d,$(wildcard test/processes/*.c))
 
 .PHONY: doubles
 doubles: $(THREADS) $(JOBS) $(addprefix $(BUILD)/test/doubles/,libtorch_cpu.so libtorch_python.so libfail.so libkeep.so)

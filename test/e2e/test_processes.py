@@ -1,5 +1,5 @@
 """Processes: one row a situation, most of them over a small C program and the fake libtorch
-(test/processes/processes.c), some over PyTorch. In each: nothing hangs, every process has the status it would have
+(test/processes), some over PyTorch. In each: nothing hangs, every process has the status it would have
 without tprof, the files of each process that should have some are sound and count what it made (kept + lost), and no
 spool is left."""
 import os
