@@ -229,8 +229,8 @@ static int segment(void *context, const struct tp_event *events, size_t count)
     int why = halted(writing->run, writing->deadline_ns);
     if (why)
         return why;
-    if (writing->averages)
-        tp_averages_segment(writing->averages, events, count);
+    if (writing->averages && tp_averages_segment(writing->averages, events, count) < 0)
+        writing->averages = NULL; /* no table, not one of a part */
     for (size_t i = 0; i < writing->count; i++) {
         struct output *output = &writing->outputs[i];
         if (!output->failed && output->writer->segment)

@@ -1,6 +1,7 @@
 """Every call of the C library that the agent makes fails once, one after the other, and then from the n-th on: the job's
 output and status stay as they are, nothing hangs or crashes, what is written is valid, and what is missing is told."""
 import os
+import pathlib
 import tempfile
 
 import pytest
@@ -58,6 +59,19 @@ def test_a_call_that_fails(tmp_path, function, later):
     else:
         pytest.fail(f"more than {FUNCTIONS[function]} calls")
     assert (number == 1) == (function in NEVER)
+
+
+def test_no_table_is_of_a_part(tmp_path):
+    """Whatever memory is missing for its rows: it is whole, says that it is not, or is not there. Empty: nothing was recorded."""
+    tables = []
+    for number in range(1, FUNCTIONS["mmap"] + 1):
+        fired, ran = run(tmp_path, f"mmap:{number}", "train 3 names 1000 train 3 exit 3", (3, "operators 1492\n"),
+                         TPROF_ROW_LIMIT="-1")
+        tables += [len(text.splitlines()) for text in map(pathlib.Path.read_text, ran.files(".table.txt"))
+                   if "there was no memory to write all of it" not in text]
+        if not fired:
+            break
+    assert tables[-1] > 1000 and set(tables) <= {0, tables[-1]}
 
 
 # In a child that is forked while its parent records. The parent's files are whole in any case.

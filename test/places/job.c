@@ -2,6 +2,7 @@
  * job.c: a program that "trains" on a fake libtorch and does to its place what its command line says, in order:
  *
  *     train N            N steps of operators, each with an optimizer's step
+ *     names N            N operators, each with a name of its own
  *     fill FILE          writes until the file system is full
  *     remove FILE
  *     await FILE TEXT    until the text stands in the file (at most half a minute)
@@ -64,6 +65,15 @@ static void train(long steps)
         }
         operators++;
         run_operator("Optimizer.step#SGD.step", 7, -1, 0, inner, (void *)"aten::add_");
+    }
+}
+
+static void use_names(long count)
+{
+    for (long i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "aten::name%ld", i);
+        inner(name);
     }
 }
 
@@ -290,6 +300,8 @@ int main(int argc, char **argv)
         const char *what = word[0];
         if (strcmp(what, "train") == 0)
             train(atol(*++word));
+        else if (strcmp(what, "names") == 0)
+            use_names(atol(*++word));
         else if (strcmp(what, "fill") == 0)
             fill(*++word);
         else if (strcmp(what, "remove") == 0)
