@@ -231,15 +231,16 @@ static void write_steps(struct events *events)
     }
 }
 
-/* Behind the cycle's own, as in torch. A file that is gone is told of, and its events are not there. */
+/* Behind the cycle's own, as in torch. A file that is gone or damaged is told of, and its events are not there. */
 static int add_earlier(struct events *events)
 {
     const char *path = events->report->earlier_events;
     uint64_t before = events->written;
     int failed = path ? tp_events_copy(path, events->sink, &events->written, events->pool.arena) : 0;
-    if (failed == 0 || events->written > before || failed == -ENOMEM)
+    if (failed == 0 || events->written > before)
         return failed;
-    tp_log(TP_LOG_WARN, "%s: %s; the events of the cycles before are left out", path, strerror(-failed));
+    tp_log(TP_LOG_WARN, "%s: %s; the events of the cycles before are left out", path,
+           failed == -EBADMSG ? "it is damaged" : strerror(-failed));
     return 0;
 }
 

@@ -4,8 +4,8 @@
 
 #include "sink.h"
 
-/* Copies its lines of events, each behind a comma if one stands before it (*count > 0), and counts them. 0; a negative errno:
- * it cannot be read (nothing was put then, if it is that of open(2)), or is damaged. */
+/* Copies its lines of events, each behind a comma if one stands before it (*count > 0), and counts them. The file is read
+ * twice: what cannot be read or is damaged is a negative errno, and nothing was put, unless it became so in between. */
 int tp_events_copy(const char *path, struct tp_sink *sink, uint64_t *count, struct tp_arena *arena);
 
 #endif

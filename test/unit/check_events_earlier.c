@@ -42,7 +42,8 @@ START_TEST(lines_of_events_alone)
         {"{\"schema\":1,\n\"events\":[\n],\n\"count\":0}\n", "", 0, 0, 0},
         {"{\"ix\":1}\n{\"i\n{\n\n{\"id\"\n", "", 0, 0, 0},
         {"", "", 4, 4, 0},
-        {"[\n{\"id\":1},\n{\"id\":2,\"na", "\n{\"id\":1},\n{\"id\":2,\"na", 0, 2, -EBADMSG},
+        {"[\n{\"id\":1},\n{\"id\":2,\"na", "", 0, 0, -EBADMSG},
+        {"[\n{\"id\":1},\n{\"id\":2,\"na", "", 3, 3, -EBADMSG},
     };
     for (size_t i = 0; i < TP_COUNT(cases); i++)
         for (int gzip = 0; gzip < 2; gzip++) {
