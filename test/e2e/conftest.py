@@ -3,6 +3,7 @@
 TPROF_BUILD in the environment of pytest names another build folder (build-address-undefined); CC is that of the build."""
 import atexit
 import dataclasses
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -19,10 +20,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from traces import Trace  # noqa: E402
 
 try:
-    from torch import __version__ as torch_version
-except ImportError:
-    torch_version = ""
-VERSION = tuple(map(int, torch_version.split(".")[:2])) if torch_version else ()  # of PyTorch
+    VERSION = tuple(map(int, importlib.metadata.version("torch").split(".")[:2]))  # of PyTorch
+except importlib.metadata.PackageNotFoundError:
+    VERSION = ()
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "test/e2e/programs"

@@ -39,6 +39,7 @@ struct Derived : at::RecordFunction {
 void make_ranges() {
   { RECORD_FUNCTION("ext::function", std::vector<c10::IValue>{}); }
   { RECORD_USER_SCOPE("ext user scope with a name that is longer than a short string"); }
+#ifdef RECORD_USER_SCOPE_WITH_KWARGS_ONLY // not in PyTorch 2.4
   {
     std::unordered_map<std::string, c10::IValue> words{{"a word", 1}, {"another", 2.5}};
     RECORD_USER_SCOPE_WITH_KWARGS_ONLY("ext keywords", &words);
@@ -50,6 +51,14 @@ void make_ranges() {
       range.before("ext::keywords", &words, 5);
     range.setOutputs(std::vector<c10::IValue>(7, c10::IValue(std::string(100, 'y'))));
   }
+#else
+  { RECORD_USER_SCOPE("ext keywords"); }
+  {
+    at::RecordFunction range(at::RecordScope::FUNCTION);
+    if (range.isActive())
+      range.before("ext::keywords", 5);
+  }
+#endif
   {
     auto heap = std::make_unique<at::RecordFunction>(at::RecordScope::FUNCTION);
     if (heap->isActive())
