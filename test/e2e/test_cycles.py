@@ -88,23 +88,21 @@ def test_events_of_cycles(run, acc, gzipped):
     assert [sorted([e["name"], len(e["children"])] for e in written["events"]) for written in ours] == [sorted(t) for t in torch]
 
 
-@pytest.mark.parametrize("harm, said", [("unlink(file)", "No such file or directory"),
-                                        ("truncate(file, os.path.getsize(file) - 20)", "it is damaged")])
-def test_earlier_events_that_are_lost(run, harm, said):
+def test_earlier_events_that_are_lost(run):
     """A line, and the file of the cycle is whole."""
     program = PROGRAM.replace("ACC", "True").replace("    said.append({row.key: row.count for row in p.key_averages()})", """
     import glob, os, time
     end = time.time() + 60
     while not said and time.time() < end:
         for file in glob.glob(FOLDER + '/*.events.json.gz'):
-            os.HARM
+            os.unlink(file)
             said.append(file)
         time.sleep(0.1)
 """)
     folder = run.root / "lost"
-    result = run(program.replace("FOLDER", repr(str(folder))).replace("HARM", harm), folder=folder, TPROF_ACC_EVENTS=1,
+    result = run(program.replace("FOLDER", repr(str(folder))), folder=folder, TPROF_ACC_EVENTS=1,
                  TPROF_SCHEDULE="wait=1,warmup=1,active=2,repeat=2", TPROF_ON_TRACE_READY="events")
     (line,) = result.lines
-    assert line.endswith(f": {said}; the events of the cycles before are left out")
+    assert line.endswith(": No such file or directory; the events of the cycles before are left out")
     file = result.files(".events.json.gz")[-1]
     assert {e["cycle"] for e in json.loads(gzip.decompress(file.read_bytes()))["events"]} == {1}
