@@ -19,7 +19,6 @@ struct tp_torch_value_places {
     uint16_t data;    /* in c10::StorageImpl: address of its data */
     uint16_t held;    /* in what an IValue holds by reference: where its content begins */
     uint8_t none;     /* tag of an IValue that is None: the first one */
-    bool has_uint;    /* of tp_torch_inputs */
     uint16_t string;  /* bytes of a std::string: its address of text comes first; its length then, or before the text */
     bool schemas_are_texts; /* schema.h has found what it needs */
     size_t (*input_count)(const void *record_function); /* of the schema, where there is one */
@@ -58,12 +57,13 @@ static inline const char *tp_torch_overload(const struct tp_torch_value_places *
 }
 
 /* enum tp_value_kind, but for tags that it does not know. */
-static inline unsigned tp_torch_value_kind(const struct tp_torch_value_places *at, const char *value)
+static inline unsigned tp_torch_value_kind(const struct tp_torch_inputs *inputs, const struct tp_torch_value_places *at,
+                                           const char *value)
 {
     uint32_t tag;
     memcpy(&tag, value + 8, sizeof tag);
     unsigned kind = tag - at->none + TP_VALUE_NONE;
-    return kind + (kind >= TP_VALUE_UINT && !at->has_uint);
+    return kind + (kind >= TP_VALUE_UINT && !inputs->has_uint);
 }
 
 /* libstdc++ has two: with the length behind the address, or before what it leads to (the older one, of one word). */

@@ -1,8 +1,7 @@
 /*
  * calibrate_inputs.c: finds where PyTorch keeps the inputs of an operator, sizes and strides of tensors, and elements of
  * lists. PyTorch makes tensors of sizes that we choose and runs a few operators on them (sentinels.h); an observer of ours
- * looks at what those were given. An offset counts only if exactly one
- * place fits all sentinels.
+ * looks at what those were given. An offset counts only if exactly one place fits all sentinels.
  *
  * The sentinels lie on the meta device, or have no elements: no memory, no thread pool, no random number is touched.
  * What is not surely an object of ours is read by the kernel (peek.h), so that a wrong guess is no crash.
@@ -11,7 +10,6 @@
 #include <errno.h>
 
 #include "abi.h"
-#include "catch.h"
 #include "peek.h"
 #include "sentinels.h"
 
@@ -29,8 +27,6 @@
 static const int64_t sizes[INLINE_MOST + 1] = {1009, 13, 7, 1, 1, 1, 1, 1, 1};
 static const int64_t strides[INLINE_MOST + 1] = {9176, 701, 97, 1, 1, 1, 1, 1, 1};
 
-static struct tp_sentinel_types types;
-
 /* What else is called of PyTorch. */
 static struct {
     const char *(*key_name)(uint16_t);
@@ -38,8 +34,6 @@ static struct {
     void *const *(*tensor_type)(void); /* const std::shared_ptr<TensorType> & */
     const void *undefined;
     /* May be missing. */
-    void (*to_functional)(void **, void *);
-    void *(*operator_new)(size_t);
     const void *const *functional_table;
 } torch;
 
@@ -54,8 +48,6 @@ static const struct {
     NAME("_ZN3c108toStringENS_16BackendComponentE", backend_name),
     NAME("_ZN3c1010TensorType3getEv", tensor_type),
     NAME("_ZN3c1019UndefinedTensorImpl10_singletonE", undefined),
-    {"_ZN2at17functionalization4impl20to_functional_tensorERKNS_6TensorE", OFFSET(to_functional), false},
-    {"_Znwm", OFFSET(operator_new), false},
     {"_ZTVN2at23FunctionalTensorWrapperE", OFFSET(functional_table), false},
 #undef NAME
 #undef OFFSET
@@ -107,13 +99,14 @@ static struct sentinel made[SENTINELS];
 
 static bool make_all(void)
 {
+    const struct tp_sentinel_types *types = &tp_sentinel_types;
     const int64_t none[DIMENSIONS] = {0}, two_sizes[] = {11, 17};
     struct sentinel *cpu = &made[FLOAT_CPU], *sparse = &made[SPARSE_CPU];
-    return make(&made[FLOAT_META], DIMENSIONS, types.float32, types.meta) &&
-           make(&made[DOUBLE_META], DIMENSIONS, types.float64, types.meta) &&
-           make(&made[SHORT_META], DIMENSIONS, types.int16, types.meta) &&
-           make(&made[COMPLEX_META], DIMENSIONS, types.complex64, types.meta) &&
-           tp_sentinel_empty(DIMENSIONS, none, strides, types.float32, types.cpu, &cpu->handle) && take(cpu) &&
+    return make(&made[FLOAT_META], DIMENSIONS, types->float32, types->meta) &&
+           make(&made[DOUBLE_META], DIMENSIONS, types->float64, types->meta) &&
+           make(&made[SHORT_META], DIMENSIONS, types->int16, types->meta) &&
+           make(&made[COMPLEX_META], DIMENSIONS, types->complex64, types->meta) &&
+           tp_sentinel_empty(DIMENSIONS, none, strides, types->float32, types->cpu, &cpu->handle) && take(cpu) &&
            tp_sentinel_sparse(two_sizes, 2, &sparse->handle) && take(sparse);
 }
 
@@ -141,14 +134,15 @@ static bool find_sizes(struct tp_torch_inputs *at)
 /* As many dimensions as lie in the object itself, and one more: then both arrays lie elsewhere, side by side. */
 static bool sizes_move_out(const struct tp_torch_inputs *at)
 {
+    const struct tp_sentinel_types *types = &tp_sentinel_types;
     size_t most = at->inline_dimensions, w = at->sizes / 8;
     struct sentinel in = {0}, out = {0};
     uint64_t apart[2 * (INLINE_MOST + 1)];
-    bool good = make(&in, most, types.float32, types.meta) && in.image.words[w] == most &&
+    bool good = make(&in, most, types->float32, types->meta) && in.image.words[w] == most &&
                 same_words(&in.image, w + 1, sizes, most) && same_words(&in.image, w + 1 + most, strides, most);
     if (good && most < INLINE_MOST + 1) {
         size_t more = most + 1;
-        good = make(&out, more, types.float32, types.meta) && out.image.words[w] == more &&
+        good = make(&out, more, types->float32, types->meta) && out.image.words[w] == more &&
                tp_peek(apart, (void *)(uintptr_t)out.image.words[w + 1], 2 * more) == 2 * more &&
                memcmp(apart, sizes, more * 8) == 0 && memcmp(apart + more, strides, more * 8) == 0;
     }
@@ -168,7 +162,8 @@ static uint16_t half_at(const struct image *image, size_t offset)
 
 static bool find_type(struct tp_torch_inputs *at)
 {
-    const int32_t expected[] = {types.float32, types.float64, types.int16, types.complex64};
+    const struct tp_sentinel_types *types = &tp_sentinel_types;
+    const int32_t expected[] = {types->float32, types->float64, types->int16, types->complex64};
     unsigned found = 0;
     for (size_t offset = 8; offset + 2 <= made[FLOAT_META].image.count * 8; offset += 2) {
         bool fits = true;
@@ -265,20 +260,12 @@ static bool find_flags(struct tp_torch_inputs *at)
     return found == 1 && at->symbolic != 0;
 }
 
-static void make_functional(void *ret_handle)
-{
-    void *handle = torch.operator_new(sizeof(void *)); /* becomes an at::Tensor, deleted as one */
-    torch.to_functional(handle, made[FLOAT_META].handle);
-    *(void **)ret_handle = handle;
-}
-
 /* torch.func.functionalize wraps tensors, and the sizes of the wrapper lag behind. Where this is not found they are what
  * is shown. */
-static void find_functional(void *library, struct tp_torch_inputs *at)
+static void find_functional(struct tp_torch_inputs *at)
 {
     void *handle;
-    if (!torch.to_functional || !torch.operator_new || !torch.functional_table || !tp_catch_find(library) ||
-        !tp_catch(make_functional, &handle))
+    if (!torch.functional_table || !tp_sentinel_functional(made[FLOAT_META].handle, &handle))
         return;
     const void *table = torch.functional_table + 2;
     struct image image;
@@ -455,7 +442,8 @@ static bool find_lists(const struct tp_torch_abi *abi, struct tp_torch_inputs *a
     const int64_t order[] = {0, 2, 1};
     watch(abi, "aten::permute", 2, 1, at->values);
     ran = tp_sentinel_permute(tensor->handle, order, 3, &result);
-    if (!watched(ran, result) || type_places != 1 || seen.element_count != 3 || seen.elements_at * 8 != at->list_values || tag_of(seen.values, 1) != list_tag ||
+    if (!watched(ran, result) || type_places != 1 || seen.element_count != 3 ||
+        seen.elements_at * 8 != at->list_values || tag_of(seen.values, 1) != list_tag ||
         seen.list.words[at->list_type / 8] == (uintptr_t)at->tensor_type)
         return false;
     for (size_t i = 0; i < 3; i++)
@@ -483,7 +471,7 @@ static const char *find_values(const struct tp_torch_abi *abi, struct tp_torch_i
 
 static const char *find_all(const struct tp_torch_abi *abi, struct tp_torch_inputs *at)
 {
-    if (!tp_sentinels_find(abi->library, &types) || !find_names(abi->library))
+    if (!tp_sentinels_find(abi->library) || !find_names(abi->library))
         return "it lacks functions that would show them";
     if (!make_all())
         return "its tensors cannot be made";
@@ -496,7 +484,7 @@ static const char *find_all(const struct tp_torch_abi *abi, struct tp_torch_inpu
     if (!find_flags(at))
         return "the place of its tensors' flags was not found";
     at->undefined = torch.undefined;
-    find_functional(abi->library, at);
+    find_functional(at);
     uint64_t handle = tp_torch_abi_add(abi, on_start, on_end, 1, TP_TORCH_NEED_INPUTS);
     const char *problem = find_values(abi, at);
     abi->remove_callback(handle);

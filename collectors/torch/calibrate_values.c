@@ -18,8 +18,6 @@
 #define STRINGS 2 /* of libstdc++, whose place the schema's address shares */
 #define DEVICES 3
 
-static struct tp_sentinel_types types;
-
 /* What else is called of PyTorch. */
 static struct {
     size_t (*input_count)(const void *), (*output_count)(const void *);
@@ -29,7 +27,7 @@ static bool find_names(void *library)
 {
     *(void **)&torch.input_count = dlsym(library, "_ZNK2at14RecordFunction10num_inputsEv");
     *(void **)&torch.output_count = dlsym(library, "_ZNK2at14RecordFunction11num_outputsEv");
-    return torch.input_count && torch.output_count && tp_sentinels_find(library, &types);
+    return torch.input_count && torch.output_count;
 }
 
 /* Two tensors over our memory, and one on another device. */
@@ -48,7 +46,8 @@ static bool make_all(void)
         if (i < 2)
             good = tp_sentinel_from_blob(memory[i], 2, sizes, strides, offsets[i], &made[i].handle);
         else
-            good = tp_sentinel_empty(2, sizes, strides, types.float32, types.meta, &made[i].handle);
+            good = tp_sentinel_empty(2, sizes, strides, tp_sentinel_types.float32, tp_sentinel_types.meta,
+                                     &made[i].handle);
         if (!good)
             return false;
         made[i].count = tp_peek(made[i].words, *(void **)made[i].handle, TENSOR_WORDS);
@@ -91,7 +90,7 @@ static bool find_storage(struct tp_torch_value_places *at)
 /* Behind the element type: type, index, and whether there is one. */
 static bool find_device(const struct tp_torch_inputs *inputs, struct tp_torch_value_places *at)
 {
-    const int32_t expected[DEVICES] = {types.cpu, types.cpu, types.meta};
+    const int32_t expected[DEVICES] = {tp_sentinel_types.cpu, tp_sentinel_types.cpu, tp_sentinel_types.meta};
     at->device = (uint16_t)(inputs->type + 2);
     for (unsigned i = 0; i < DEVICES; i++) {
         const uint8_t *bytes = (const uint8_t *)made[i].words + at->device;
@@ -203,7 +202,6 @@ static bool find_tags(const struct tp_torch_inputs *inputs, struct tp_torch_valu
     unsigned none = tensor - (TP_VALUE_TENSOR - TP_VALUE_NONE);
     unsigned list = none + TP_VALUE_LIST - TP_VALUE_NONE - !inputs->has_uint;
     at->none = (uint8_t)none;
-    at->has_uint = inputs->has_uint;
     at->held = inputs->list_values;
     return tensor >= 1 && list < TP_TORCH_TAGS && inputs->kinds[list] == TP_TORCH_LIST;
 }

@@ -14,8 +14,7 @@ static struct {
 #ifdef __x86_64__
 #define CATCHES true
 
-/* Named in the assembler's text. */
-bool tp_catch_call(void (*body)(void *), void *argument);
+/* Named in the assembler's text, which defines tp_catch. */
 _Unwind_Reason_Code tp_catch_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                          struct _Unwind_Exception *exception, struct _Unwind_Context *context);
 void tp_catch_forget(void *exception);
@@ -23,10 +22,10 @@ extern const char tp_catch_landing[];
 
 __asm__("    .text\n"
         "    .hidden tp_catch_personality, tp_catch_forget, tp_catch_landing\n"
-        "    .globl tp_catch_call, tp_catch_landing\n"
-        "    .hidden tp_catch_call\n"
-        "    .type tp_catch_call, @function\n"
-        "tp_catch_call:\n"
+        "    .globl tp_catch, tp_catch_landing\n"
+        "    .hidden tp_catch\n"
+        "    .type tp_catch, @function\n"
+        "tp_catch:\n"
         "    .cfi_startproc\n"
         "    .cfi_personality 0x1b, tp_catch_personality\n" /* relative, 4 bytes */
         "    push %rbp\n"
@@ -47,7 +46,7 @@ __asm__("    .text\n"
         "    .cfi_def_cfa %rsp, 8\n"
         "    ret\n"
         "    .cfi_endproc\n"
-        "    .size tp_catch_call, . - tp_catch_call\n");
+        "    .size tp_catch, . - tp_catch\n");
 
 __attribute__((used)) void tp_catch_forget(void *exception)
 {
@@ -77,7 +76,7 @@ __attribute__((used)) _Unwind_Reason_Code tp_catch_personality(int version, _Unw
 #else
 #define CATCHES false
 
-static bool tp_catch_call(void (*body)(void *), void *argument)
+bool tp_catch(void (*body)(void *argument), void *argument)
 {
     body(argument);
     return true;
@@ -92,9 +91,4 @@ bool tp_catch_find(void *library)
     *(void **)&runtime.begin_catch = dlsym(library, "__cxa_begin_catch");
     *(void **)&runtime.end_catch = dlsym(library, "__cxa_end_catch");
     return CATCHES && runtime.set_register && runtime.set_address && runtime.begin_catch && runtime.end_catch;
-}
-
-bool tp_catch(void (*body)(void *argument), void *argument)
-{
-    return tp_catch_call(body, argument);
 }

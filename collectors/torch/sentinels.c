@@ -49,11 +49,13 @@ static struct {
     struct returned (*stack)(struct array_ref, int64_t);
     struct returned (*sparse)(struct array_ref, struct optional_byte, struct optional_byte, struct optional_device,
                               struct optional_byte);
+    struct returned (*functional)(const void *);
     void *(*operator_new)(size_t);
     const void *undefined;
 } torch;
 
-static bool by_shims;
+struct tp_sentinel_types tp_sentinel_types;
+static bool by_shims, calls_cxx;
 
 enum set { ALWAYS, SHIMS, CXX, MAYBE };
 
@@ -82,12 +84,13 @@ static const struct {
     NAME(CXX, stack, "_ZN2at4_ops5stack4callEN3c108ArrayRefINS_6TensorEEEl"),
     NAME(CXX, sparse, "_ZN2at4_ops22sparse_coo_tensor_size4callEN3c108ArrayRefIlEESt8optionalINS2_10ScalarTypeEE"
                       "S5_INS2_6LayoutEES5_INS2_6DeviceEES5_IbE"),
-    NAME(CXX, operator_new, "_Znwm"),
-    NAME(CXX, undefined, "_ZN3c1019UndefinedTensorImpl10_singletonE"),
+    NAME(MAYBE, functional, "_ZN2at17functionalization4impl20to_functional_tensorERKNS_6TensorE"),
+    NAME(MAYBE, operator_new, "_Znwm"),
+    NAME(MAYBE, undefined, "_ZN3c1019UndefinedTensorImpl10_singletonE"),
 #undef NAME
 };
 
-bool tp_sentinels_find(void *library, struct tp_sentinel_types *ret_types)
+bool tp_sentinels_find(void *library)
 {
     bool has[] = {[ALWAYS] = true, [SHIMS] = true, [CXX] = true, [MAYBE] = true};
     for (size_t i = 0; i < TP_COUNT(names); i++) {
@@ -96,9 +99,10 @@ bool tp_sentinels_find(void *library, struct tp_sentinel_types *ret_types)
         memcpy((char *)&torch + names[i].offset, &symbol, sizeof symbol);
     }
     by_shims = has[SHIMS];
-    if (!has[ALWAYS] || !(by_shims || (has[CXX] && tp_catch_find(library))))
+    calls_cxx = torch.operator_new && torch.undefined && tp_catch_find(library);
+    if (!has[ALWAYS] || !(by_shims || (has[CXX] && calls_cxx)))
         return false;
-    *ret_types = (struct tp_sentinel_types){
+    tp_sentinel_types = (struct tp_sentinel_types){
         .cpu = torch.cpu(),
         .meta = torch.meta ? torch.meta() : DEVICE_META,
         .float32 = torch.float32(),
@@ -121,8 +125,8 @@ bool tp_sentinel_from_blob(void *memory, size_t dimensions, const int64_t *sizes
 {
     *ret_handle = NULL;
     return torch.from_blob &&
-           torch.from_blob(memory, (int64_t)dimensions, sizes, strides, offset, torch.float32(), torch.cpu(), 0,
-                           ret_handle) == 0 &&
+           torch.from_blob(memory, (int64_t)dimensions, sizes, strides, offset, tp_sentinel_types.float32,
+                           tp_sentinel_types.cpu, 0, ret_handle) == 0 &&
            *ret_handle;
 }
 
@@ -205,6 +209,12 @@ static void cxx_stack(void *of)
     keep(call, torch.stack(call->list, call->first));
 }
 
+static void cxx_functional(void *of)
+{
+    struct cxx_call *call = of;
+    keep(call, torch.functional(call->tensor));
+}
+
 static void cxx_handle(void *of)
 {
     struct cxx_call *call = of;
@@ -232,6 +242,12 @@ bool tp_sentinel_sparse(const int64_t *sizes, size_t dimensions, void **ret_hand
     /* sparse_coo_tensor.size(SymInt[] size, *, dtype, layout, device, pin_memory) */
     uint64_t stack[5] = {list_of((const uint64_t *)sizes, dimensions)};
     return call("aten::sparse_coo_tensor", "size", stack, 0, ret_handle);
+}
+
+bool tp_sentinel_functional(void *tensor, void **ret_handle)
+{
+    *ret_handle = NULL;
+    return torch.functional && calls_cxx && call_cxx(cxx_functional, (struct cxx_call){.tensor = tensor}, ret_handle);
 }
 
 bool tp_sentinel_transpose(void *tensor, int64_t first, int64_t second, void **ret_handle)

@@ -11,14 +11,15 @@
 
 #include "../../agent/base.h"
 
-/* What is there to choose from; the numbers are PyTorch's. */
+/* What is there to choose from; the numbers are PyTorch's. Known after tp_sentinels_find. */
 struct tp_sentinel_types {
     int32_t cpu, meta;
     int32_t float32, float64, int16, complex64;
 };
+extern struct tp_sentinel_types tp_sentinel_types;
 
-/* False: this PyTorch lacks functions that are needed. `library` is for dlsym. */
-bool tp_sentinels_find(void *library, struct tp_sentinel_types *ret_types);
+/* Before all else. False: this PyTorch lacks functions that are needed. `library` is for dlsym. */
+bool tp_sentinels_find(void *library);
 
 /* All of these: false and *ret_handle NULL where PyTorch refused. */
 bool tp_sentinel_empty(size_t dimensions, const int64_t *sizes, const int64_t *strides, int32_t type, int32_t device,
@@ -27,6 +28,8 @@ bool tp_sentinel_empty(size_t dimensions, const int64_t *sizes, const int64_t *s
 bool tp_sentinel_from_blob(void *memory, size_t dimensions, const int64_t *sizes, const int64_t *strides, int64_t offset,
                            void **ret_handle);
 bool tp_sentinel_sparse(const int64_t *sizes, size_t dimensions, void **ret_handle); /* on the processor, in COO layout */
+/* What torch.func.functionalize wraps a tensor into. */
+bool tp_sentinel_functional(void *tensor, void **ret_handle);
 void tp_sentinel_delete(void *handle);
 
 /* The operators of these names, of the overload "int" for transpose, else of the one without a name. */

@@ -163,7 +163,7 @@ static void put_tuple(struct values *values, const char *value, unsigned depth)
 
 static void put_value(struct values *values, const char *value, unsigned depth)
 {
-    unsigned kind = tp_torch_value_kind(&values->abi->values, value);
+    unsigned kind = tp_torch_value_kind(&values->abi->inputs, &values->abi->values, value);
     uint64_t payload = tp_torch_u64(value, 0);
     switch (kind) {
     case TP_VALUE_TENSOR:
