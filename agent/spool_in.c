@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "heap_sort.h"
+
 #define MAX_PIECES 8192 /* chunks that threads held */
 #define DESCRIPTOR_MIN 200
 #define YOUNG_S 10
@@ -219,37 +221,12 @@ struct piece {
     uint32_t from, bytes;
 };
 
-static bool goes_before(const struct piece *a, const struct piece *b)
+static bool goes_before(const void *one, const void *other)
 {
+    const struct piece *a = one, *b = other;
     if (a->chunk->thread.serial != b->chunk->thread.serial)
         return a->chunk->thread.serial < b->chunk->thread.serial;
     return atomic_load(&a->chunk->sequence) < atomic_load(&b->chunk->sequence);
-}
-
-/* Heap sort: in place, and never slow. */
-static void sift(struct piece *pieces, size_t count, size_t at)
-{
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && goes_before(&pieces[child], &pieces[child + 1]))
-            child++;
-        if (!goes_before(&pieces[at], &pieces[child]))
-            return;
-        struct piece swapped = pieces[at];
-        pieces[at] = pieces[child];
-        pieces[child] = swapped;
-    }
-}
-
-static void sort(struct piece *pieces, size_t count)
-{
-    for (size_t i = count / 2; i > 0; i--)
-        sift(pieces, count, i - 1);
-    for (size_t end = count; end > 1; end--) {
-        struct piece swapped = pieces[0];
-        pieces[0] = pieces[end - 1];
-        pieces[end - 1] = swapped;
-        sift(pieces, end - 1, 0);
-    }
 }
 
 /* The newest block of this thread in the log. */
@@ -328,7 +305,7 @@ static size_t find_pieces(struct tp_spool_in *in, struct piece *pieces)
         if (bytes > 0)
             pieces[count++] = (struct piece){chunk, taken, bytes};
     }
-    sort(pieces, count);
+    tp_heap_sort(pieces, count, sizeof *pieces, goes_before);
     return count;
 }
 

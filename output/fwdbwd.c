@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "../agent/heap_sort.h"
+
 #define WAYS 8
 #define SETS_MAX (16 * 1024) /* 4 MiB, of which only what is used is touched */
 #define SETS_MIN 128
@@ -42,35 +44,10 @@ static void keep_forward(struct tp_fwdbwd *flow, const struct tp_event *event)
     *place = (struct tp_fwdbwd_forward){thread, event->sequence, event->start_ns, event->thread->os_id};
 }
 
-static bool ends_later(const struct tp_event *a, const struct tp_event *b)
+static bool ends_earlier(const void *one, const void *other)
 {
-    return a->end_ns != b->end_ns ? a->end_ns > b->end_ns : a->index > b->index;
-}
-
-static void sift_down(const struct tp_event **heap, size_t at, size_t count)
-{
-    const struct tp_event *event = heap[at];
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && ends_later(heap[child + 1], heap[child]))
-            child++;
-        if (!ends_later(heap[child], event))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = event;
-}
-
-/* Heap sort: in place, because qsort may take memory of the job's heap. */
-static void sort_by_end(const struct tp_event **events, size_t count)
-{
-    for (size_t i = count / 2; i-- > 0;)
-        sift_down(events, i, count);
-    for (size_t n = count; n-- > 1;) {
-        const struct tp_event *last = events[0];
-        events[0] = events[n];
-        events[n] = last;
-        sift_down(events, 0, n);
-    }
+    const struct tp_event *a = *(const struct tp_event *const *)one, *b = *(const struct tp_event *const *)other;
+    return a->end_ns != b->end_ns ? a->end_ns < b->end_ns : a->index < b->index;
 }
 
 static int make_room(struct tp_fwdbwd *flow, size_t count)
@@ -99,7 +76,7 @@ int tp_fwdbwd_segment(struct tp_fwdbwd *flow, const struct tp_event *events, siz
         else
             keep_forward(flow, event);
     }
-    sort_by_end(flow->backwards, backwards);
+    tp_heap_sort(flow->backwards, backwards, sizeof *flow->backwards, ends_earlier);
     for (size_t i = 0; i < backwards; i++) {
         const struct tp_event *event = flow->backwards[i];
         struct tp_fwdbwd_forward *set = set_of(flow, event->forward_thread, event->sequence);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../agent/heap_sort.h"
 #include "averages.h"
 #include "families.h"
 #include "step_slices.h"
@@ -175,30 +176,9 @@ int tp_lineage_segment(struct tp_lineage *lineage, const struct tp_event *events
     return failed;
 }
 
-static void sift(struct link *links, size_t count, size_t at)
+static bool has_lower_child(const void *a, const void *b)
 {
-    struct link moved = links[at];
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && links[child].child < links[child + 1].child)
-            child++;
-        if (moved.child >= links[child].child)
-            break;
-        links[at] = links[child];
-    }
-    links[at] = moved;
-}
-
-static void sort_links(struct tp_lineage *lineage)
-{
-    struct link *links = lineage->links;
-    for (size_t i = lineage->link_count / 2; i-- > 0;)
-        sift(links, lineage->link_count, i);
-    for (size_t i = lineage->link_count; i-- > 1;) {
-        struct link last = links[0];
-        links[0] = links[i];
-        links[i] = last;
-        sift(links, i, 0);
-    }
+    return ((const struct link *)a)->child < ((const struct link *)b)->child;
 }
 
 static const struct link *find_link(const struct tp_lineage *lineage, uint64_t child)
@@ -225,7 +205,7 @@ int tp_lineage_end(struct tp_lineage *lineage)
 {
     if (lineage->failed)
         return -ENOMEM;
-    sort_links(lineage);
+    tp_heap_sort(lineage->links, lineage->link_count, sizeof *lineage->links, has_lower_child);
     lineage->first_around = UINT64_MAX;
     for (size_t i = 0; i < lineage->slices.step_count; i++) {
         struct tp_lineage_step *step = &lineage->steps[i];

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../agent/heap_sort.h"
+
 #define BLOCK 4096
 #define WAITING 8192
 #define RUNS_TRIED 8   /* the newest runs of a thread that a range may go on */
@@ -29,6 +31,7 @@ struct waiting {
     struct tp_span span;
     uint32_t thread;
 };
+_Static_assert(sizeof(struct waiting) <= TP_HEAP_ITEM_MAX, "it is sorted");
 
 struct tp_spans {
     struct tp_arena *arena;
@@ -181,22 +184,10 @@ static struct run *run_for(const struct thread *thread, const struct tp_span *sp
     return NULL;
 }
 
-static bool waits_before(const struct waiting *a, const struct waiting *b)
+static bool waits_before(const void *one, const void *other)
 {
+    const struct waiting *a = one, *b = other;
     return a->thread != b->thread ? a->thread < b->thread : before(&a->span, &b->span);
-}
-
-static void sift(struct waiting *heap, size_t count, size_t at)
-{
-    struct waiting moved = heap[at];
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && waits_before(&heap[child], &heap[child + 1]))
-            child++;
-        if (!waits_before(&moved, &heap[child]))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = moved;
 }
 
 static void sort_waiting(struct waiting *waiting, size_t count)
@@ -204,16 +195,8 @@ static void sort_waiting(struct waiting *waiting, size_t count)
     size_t sorted = 1;
     while (sorted < count && !waits_before(&waiting[sorted], &waiting[sorted - 1]))
         sorted++;
-    if (sorted >= count)
-        return;
-    for (size_t i = count / 2; i-- > 0;)
-        sift(waiting, count, i);
-    for (size_t i = count; i-- > 1;) {
-        struct waiting last = waiting[0];
-        waiting[0] = waiting[i];
-        waiting[i] = last;
-        sift(waiting, i, 0);
-    }
+    if (sorted < count)
+        tp_heap_sort(waiting, count, sizeof *waiting, waits_before);
 }
 
 static int write_waiting(struct tp_spans *spans)

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../agent/heap_sort.h"
+
 /* What is looked up by the External id of an operator: the time of a kernel, or of all its kernels; its thread. */
 struct linked {
     uint64_t id;
@@ -16,29 +18,14 @@ struct kernels {
     struct linked kernels[KERNELS];
 };
 
-static void sift_linked(struct linked *linked, size_t count, size_t at)
+static bool has_lower_id(const void *a, const void *b)
 {
-    struct linked moved = linked[at];
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && linked[child].id < linked[child + 1].id)
-            child++;
-        if (moved.id >= linked[child].id)
-            break;
-        linked[at] = linked[child];
-    }
-    linked[at] = moved;
+    return ((const struct linked *)a)->id < ((const struct linked *)b)->id;
 }
 
 static void sort_by_id(struct linked *linked, size_t count)
 {
-    for (size_t i = count / 2; i-- > 0;)
-        sift_linked(linked, count, i);
-    for (size_t i = count; i-- > 1;) {
-        struct linked last = linked[0];
-        linked[0] = linked[i];
-        linked[i] = last;
-        sift_linked(linked, i, 0);
-    }
+    tp_heap_sort(linked, count, sizeof *linked, has_lower_id);
 }
 
 /* Ids mostly rise with time: the one behind the last that was found is looked at first. */
