@@ -23,6 +23,7 @@ try:
     VERSION = tuple(map(int, importlib.metadata.version("torch").split(".")[:2]))  # of PyTorch
 except importlib.metadata.PackageNotFoundError:
     VERSION = ()
+CXX_STANDARD = 17 if VERSION < (2, 9) else 20  # that its headers ask for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "test/e2e/programs"

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, VERSION, have_compiler
+from conftest import CXX_STANDARD, ROOT, VERSION, have_compiler
 
 torch = pytest.importorskip("torch")
 
@@ -15,7 +15,7 @@ def headers_agree(places):
     include = pathlib.Path(torch.__file__).parent / "include"
     if not (include / "ATen/record_function.h").exists():
         pytest.skip("this PyTorch comes without its headers")
-    result = subprocess.run([have_compiler(), f"-std=c++{17 if VERSION < (2, 9) else 20}", "-fsyntax-only", "-fno-access-control",
+    result = subprocess.run([have_compiler(), f"-std=c++{CXX_STANDARD}", "-fsyntax-only", "-fno-access-control",
                              f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}", f"-I{include}", *places,
                              ROOT / "test/matrix/layout.cpp"], capture_output=True, text=True)
     assert result.returncode == 0 or "static assertion failed" in result.stderr, result.stderr
