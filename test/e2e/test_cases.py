@@ -320,7 +320,7 @@ def test_c25_ranks_do_not_wait_for_files(run, tmp_path):
     assert max(float(text.split()[-1]) for text in out) < 0.5
     traces = [Trace(f) for f in folder.glob("*.gz")]
     assert sorted(t.json["distributedInfo"]["rank"] for t in traces) == [0, 1]
-    assert max(t.count("aten::neg") for t in traces) == 1_000_000
+    assert max(t.count("aten::neg") for t in traces) - 1_000_000 in (0, 1)  # PyTorch 2.6 runs one itself
     for trace in traces:
         check(trace.path)
 
