@@ -293,7 +293,7 @@ sgd = torch.optim.SGD([w], lr=.1)
 a = torch.ones(2)
 longest = 0
 for step in range(6):
-    for _ in range(250000 if rank == 0 and step < 4 else 10): torch.neg(a)
+    for _ in range(250000 if rank == 0 and step < 4 else 10): torch.ceil(a)
     sgd.zero_grad(); (w * w).sum().backward()
     dist.all_reduce(w.grad)
     began = time.monotonic()
@@ -320,7 +320,7 @@ def test_c25_ranks_do_not_wait_for_files(run, tmp_path):
     assert max(float(text.split()[-1]) for text in out) < 0.5
     traces = [Trace(f) for f in folder.glob("*.gz")]
     assert sorted(t.json["distributedInfo"]["rank"] for t in traces) == [0, 1]
-    assert max(t.count("aten::neg") for t in traces) - 1_000_000 in (0, 1)  # PyTorch 2.6 runs one itself
+    assert max(t.count("aten::ceil") for t in traces) == 1_000_000
     for trace in traces:
         check(trace.path)
 
