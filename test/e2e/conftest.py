@@ -23,7 +23,6 @@ try:
     VERSION = tuple(map(int, importlib.metadata.version("torch").split(".")[:2]))  # of PyTorch
 except importlib.metadata.PackageNotFoundError:
     VERSION = ()
-CXX_STANDARD = 17 if VERSION < (2, 9) else 20  # that its headers ask for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "test/e2e/programs"
@@ -155,6 +154,14 @@ def check(path):
 
 def have_compiler():
     return shutil.which("g++") or shutil.which("clang++")
+
+
+def torch_cxx_flags():
+    """With which what includes PyTorch's headers is compiled."""
+    import torch
+    return [f"-std=c++{17 if VERSION < (2, 9) else 20}",
+            f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
+            f"-I{pathlib.Path(torch.__file__).parent / 'include'}"]
 
 
 def pytest_collection_modifyitems(items):

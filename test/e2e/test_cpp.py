@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from conftest import CLEAN, CXX_STANDARD, PROGRAMS, have_compiler, preload, start, finish
+from conftest import CLEAN, PROGRAMS, have_compiler, preload, start, finish, torch_cxx_flags
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(not have_compiler(), reason="no C++ compiler")
@@ -16,8 +16,7 @@ def program(tmp_path_factory):
     if not (package / "include/ATen/ATen.h").exists():
         pytest.skip("this PyTorch comes without its headers")
     program = tmp_path_factory.mktemp("cpp") / "train"
-    subprocess.run([have_compiler(), f"-std=c++{CXX_STANDARD}", "-O0", "-pthread",
-                    f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}", f"-I{package}/include",
+    subprocess.run([have_compiler(), *torch_cxx_flags(), "-O0", "-pthread",
                     PROGRAMS / "cpp/train.cpp", "-o", program, f"-L{package}/lib", "-Wl,--no-as-needed", "-ltorch_cpu", "-lc10",
                     f"-Wl,-rpath,{package}/lib", "-Wl,--allow-shlib-undefined"], check=True)
     return program

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import BUILD, LIBRARY, VERSION
 from conftest import PROGRAMS as FOLDER
-from conftest import have_compiler
+from conftest import have_compiler, torch_cxx_flags
 from execution_traces import ARRAYS, BY_DATA, ExecutionTrace, compare_values, named, needs_schemas, older_form
 from test_same_run import PROGRAMS
 
@@ -339,10 +339,10 @@ def communication(tmp_path_factory):
     package = pathlib.Path(torch.__file__).parent
     if not have_compiler() or not (package / "include/ATen/ATen.h").exists():
         pytest.skip("no C++ compiler, or no headers of PyTorch")
-    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
+    if VERSION < (2, 13):
         pytest.skip("PyTorch before 2.13 says other things of communication")
     library = tmp_path_factory.mktemp("communication") / "libcommunication.so"
-    subprocess.run([have_compiler(), "-std=c++20", "-O0", "-shared", "-fPIC", f"-I{package}/include",
+    subprocess.run([have_compiler(), *torch_cxx_flags(), "-O0", "-shared", "-fPIC",
                     FOLDER / "cpp/comms.cpp", "-o", library, f"-L{package}/lib", "-ltorch_cpu", "-lc10"], check=True)
     return library
 

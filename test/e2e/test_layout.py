@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import CXX_STANDARD, ROOT, VERSION, have_compiler
+from conftest import ROOT, VERSION, have_compiler, torch_cxx_flags
 
 torch = pytest.importorskip("torch")
 
@@ -15,8 +15,7 @@ def headers_agree(places):
     include = pathlib.Path(torch.__file__).parent / "include"
     if not (include / "ATen/record_function.h").exists():
         pytest.skip("this PyTorch comes without its headers")
-    result = subprocess.run([have_compiler(), f"-std=c++{CXX_STANDARD}", "-fsyntax-only", "-fno-access-control",
-                             f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}", f"-I{include}", *places,
+    result = subprocess.run([have_compiler(), *torch_cxx_flags(), "-fsyntax-only", "-fno-access-control", *places,
                              ROOT / "test/matrix/layout.cpp"], capture_output=True, text=True)
     assert result.returncode == 0 or "static assertion failed" in result.stderr, result.stderr
     return result.returncode == 0

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from conftest import CLEAN, COMMAND, PROGRAMS, finish, start
+from conftest import CLEAN, COMMAND, PROGRAMS, finish, start, torch_cxx_flags
 from traces import Trace
 
 WAYS = {"interpose": "interposed", "callback": "callback"}
@@ -110,8 +110,7 @@ def extension(tmp_path_factory):
     import torch
     folder = os.path.dirname(torch.__file__)
     library = tmp_path_factory.mktemp("extension") / "ranges.so"
-    subprocess.run([compiler, "-O1", "-DNDEBUG", "-std=c++20", "-shared", "-fPIC", f"-I{folder}/include",
-                    f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}", "-o", library, PROGRAMS / "ranges.cpp",
+    subprocess.run([compiler, "-O1", "-DNDEBUG", *torch_cxx_flags(), "-shared", "-fPIC", "-o", library, PROGRAMS / "ranges.cpp",
                     f"-L{folder}/lib", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{folder}/lib"], check=True, timeout=400)
     return library
 
