@@ -13,6 +13,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "../collectors/cuda/cupti.h"
 #include "../collectors/python/place.h"
 #include "../collectors/torch/ops.h"
 #include "../output/live.h"
@@ -30,7 +31,7 @@ extern char **environ;
 /* Our variables as they were at the start: their strings lie in the block that the kernel made and stay as they are. */
 static char *variables[MAX_VARIABLES + 1];
 
-static const struct tp_collector *const collectors[] = {&tp_torch_ops, &tp_python_place, NULL};
+static const struct tp_collector *const collectors[] = {&tp_torch_ops, &tp_python_place, &tp_cuda_cupti, NULL};
 
 static struct tp_settings settings;
 
