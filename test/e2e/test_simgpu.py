@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, CLEAN, ROOT
+from conftest import BUILD, CLEAN, ROOT, preload
 
 LIBRARIES = BUILD / "test/doubles/simgpu"
 PYTHON = os.environ.get("TORCH_CUDA")
@@ -150,6 +150,17 @@ def test_without_a_subscription_there_is_no_gpu_trace(farm, job, tmp_path):
     refused = Run(farm, tmp_path, SIMGPU_FAULTS="cuptiSubscribe=39")
     assert not gpu(refused) and refused.of("cpu_op")
     assert refused.found == dict(job.found, elapsed=refused.found["elapsed"])
+
+
+def test_the_profiler_under_the_agent_gets_the_same(farm, job, tmp_path):
+    settings = {"TPROF_DIR": str(tmp_path / "tprof"), "TPROF_LOG": "info"}
+    preload(settings)
+    under = Run(farm, tmp_path, **settings)
+    assert under.counts() == job.counts()
+    assert collections.Counter(event["name"] for event in gpu(under)) == collections.Counter(event["name"] for event in gpu(job))
+    assert len(under.flows) == len(job.flows)
+    assert "tprof: CUDA: CUPTI 13" in under.output
+    assert list((tmp_path / "tprof").rglob("*.pt.trace.json.gz"))
 
 
 def test_devices_are_as_many_as_asked_for(farm, tmp_path):
